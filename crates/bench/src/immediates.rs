@@ -8,6 +8,7 @@
 
 use crate::lab::{Lab, SectionResult};
 use cyclescope::asm;
+use cyclescope::asm::CodeMode;
 use cyclescope::asm::forms::{self, InstructionForm};
 use cyclescope::measure::resolve_imul_latency;
 use cyclescope::run::RunRequest;
@@ -154,7 +155,7 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
     let plan = lab.make_plan(&RunRequest::default())?;
     let mut executor = lab.spawn_executor()?;
     let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let features = lab.machine.features.clone();
     let survey = FormSurvey::new(timing, &mut executor, &features, forms, settings)?;

@@ -1,6 +1,7 @@
 //! Tables of instructions: their duration, and whether two agree, also with a busy loop.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
+use cyclescope::asm::CodeMode;
 use cyclescope::asm::forms;
 use cyclescope::measure::resolve_imul_latency;
 use cyclescope::run::RunRequest;
@@ -47,7 +48,7 @@ fn measure_table(lab: &mut Lab, name: &str, effort: SurveyEffort, limit: f64) ->
     let mut executor = lab.spawn_executor()?;
     let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
     let forms: Vec<TargetForm> = forms::all_forms().map(TargetForm::from).collect();
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
     let settings = SurveySettings { effort, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
     let mut rows = Vec::new();

@@ -3,6 +3,7 @@
 //!     cargo run --release -p cyclescope --example table
 
 use cyclescope::Scope;
+use cyclescope::asm::CodeMode;
 use cyclescope::error::Error;
 use cyclescope::record::Quantity;
 use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
@@ -14,11 +15,12 @@ use std::ops::ControlFlow;
 fn main() -> Result<(), Error> {
     let filters = ["imul r64, r64", "mulsd xmm, xmm", "popcnt r64, r64"].map(str::to_string).to_vec();
     let wanted = FormCriteria { filters, ..FormCriteria::default() };
-    let forms = wanted.select(selection::list_forms()).expect("each of the filters is a form's name");
+    let forms =
+        wanted.select(selection::list_forms(CodeMode::default())).expect("each of the filters is a form's name");
     let mut scope = Scope::open()?;
     let imul_latency = scope.imul_latency()?;
     let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, scope.executor(), &machine.features, forms, settings)?;
     survey.run(scope.executor(), SurveyState::default(), &mut |event, _| {

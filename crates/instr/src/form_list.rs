@@ -20,7 +20,7 @@ use crate::forms::target_form::TargetForm;
 use crate::isa_filter::IsaFilter;
 use crate::selection::{full_name, list_forms};
 use crate::tables::reference;
-use cyclescope_code::asm::{self, Listing, nearest_words};
+use cyclescope_code::asm::{self, CodeMode, Listing, nearest_words};
 use cyclescope_measure::study::csv_list::{BadList, for_each_row};
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,12 +33,12 @@ const ANY_OPERANDS: &str = "*";
 const LISTED_FORMS: usize = 8;
 
 /// Parses the content of a list file.
-pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
-    let known = list_forms();
+pub fn read_list(content: &[u8], mode: CodeMode) -> Result<Vec<TargetForm>, BadList> {
+    let known = list_forms(mode);
     let mut forms: Vec<TargetForm> = Vec::new();
     let mut seen: HashMap<String, u64> = HashMap::new();
     for_each_row(content, &LIST_COLUMNS, &SUBJECT_COLUMNS, |fields, line| {
-        for target in read_subjects(fields, &known)? {
+        for target in read_subjects(fields, &known, mode)? {
             if let Some(earlier) = seen.insert(full_name(&target), line) {
                 let message = format!("{} is already in line {earlier}", full_name(&target));
                 let remedy = "name each form once per immediate; a row has one init code";
@@ -59,6 +59,7 @@ pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
 fn read_subjects(
     [instruction, operands, measure, init, size, isa, immediate, sequence]: [&str; LIST_COLUMNS.len()],
     known: &[TargetForm],
+    mode: CodeMode,
 ) -> Result<Vec<TargetForm>, (String, String)> {
     let (latency, throughput) = match measure.to_lowercase().as_str() {
         "" | "both" => (true, true),
@@ -69,14 +70,14 @@ fn read_subjects(
             return Err((format!("`{measure}` is not a quantity to measure"), remedy.to_string()));
         }
     };
-    let init = assemble_column("init", init)?;
+    let init = assemble_column("init", init, mode)?;
     let asked = |target| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..target };
     if !sequence.is_empty() {
         if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
             let remedy = "leave instruction, operands, size, isa and immediate empty with a sequence";
             return Err(("it has a sequence and an instruction".to_string(), remedy.to_string()));
         }
-        let code = assemble_column("sequence", sequence)?;
+        let code = assemble_column("sequence", sequence, mode)?;
         let found = InstructionSequence::new(code.instructions())
             .map_err(|(message, remedy)| (format!("sequence: {message}"), remedy.to_string()))?;
         return Ok(TargetForm::from_sequence(found).into_iter().map(asked).collect());
@@ -92,8 +93,8 @@ fn read_subjects(
 }
 
 /// Parses the assembly of a column.
-fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)> {
-    asm::parse_assembly(text).map_err(|error| {
+fn assemble_column(column: &str, text: &str, mode: CodeMode) -> Result<Listing, (String, String)> {
+    asm::parse_for_mode(text, mode, None).map_err(|error| {
         let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
         let message = format!("{column}, column {}: {}", error.column, error.message);
         (message, format!("write Intel syntax{expected}"))
@@ -224,7 +225,7 @@ mod tests {
         let text = "\u{feff}Init,OPERANDS,instruction,measure\r\n# a comment\r\n\
                     \"xor edx, edx; mov eax, 7\",R32,div,Throughput\r\n\
                     ,\"reg64,reg64\",Add_r64_rm64,\r\n,,nop,latency\r\n";
-        let found = read_list(text.as_bytes()).unwrap();
+        let found = read_list(text.as_bytes(), CodeMode::default()).unwrap();
         let names: Vec<String> = found.iter().map(full_name).collect();
         assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
         let quantities: Vec<(bool, bool)> = found.iter().map(|target| (target.latency, target.throughput)).collect();
@@ -234,14 +235,16 @@ mod tests {
 
     #[test]
     fn a_mnemonic_selects_all_encodings() {
-        let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
+        let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n", CodeMode::default()).unwrap();
         let encodings: Vec<&str> = found.iter().map(|target| target.form.encoding()).collect();
         assert_eq!(encodings, ["vex", "evex"]);
     }
 
     #[test]
     fn size_and_isa_restrict_the_forms_of_a_line() {
-        let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let names = |text: &str| -> Vec<String> {
+            read_list(text.as_bytes(), CodeMode::default()).unwrap().iter().map(full_name).collect()
+        };
         let sized = names("instruction,operands,size\nadd,,16\n");
         assert!(sized.contains(&"Add_r16_rm16 r16, m16".to_string()) && sized.len() > 4, "{sized:?}");
         assert!(sized.iter().all(|name| name.contains("16")), "{sized:?}");
@@ -253,7 +256,9 @@ mod tests {
 
     #[test]
     fn a_form_is_measured_once_per_immediate() {
-        let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let names = |text: &str| -> Vec<String> {
+            read_list(text.as_bytes(), CodeMode::default()).unwrap().iter().map(full_name).collect()
+        };
         let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\n\
                     Shl_rm64_imm8,\"r64, imm8\",-1\n";
         let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
@@ -268,11 +273,11 @@ mod tests {
     fn a_line_may_have_a_sequence() {
         let text =
             "sequence,measure,init,instruction\n\"popcnt RAX,rbx; add rax, 1\",latency,\"mov ebx, 3\",\n,,,nop\n";
-        let found = read_list(text.as_bytes()).unwrap();
+        let found = read_list(text.as_bytes(), CodeMode::default()).unwrap();
         assert_eq!(full_name(&found[0]), "popcnt rax, rbx; add rax, 1");
         assert_eq!((found[0].throughput, found[0].init.is_empty(), found[0].encoding()), (false, false, "sequence"));
         assert!(found.len() > 1 && found[1].sequence.is_none());
-        assert!(read_list(b"sequence\nnop\n").is_ok());
+        assert!(read_list(b"sequence\nnop\n", CodeMode::default()).is_ok());
     }
 
     #[test]
@@ -305,7 +310,7 @@ mod tests {
             ("instruction\n,\n", Some(2), ""),
         ];
         for (text, line, remedy) in cases {
-            let error = read_list(text.as_bytes()).unwrap_err();
+            let error = read_list(text.as_bytes(), CodeMode::default()).unwrap_err();
             assert_eq!(error.line, line, "{text}: {error}");
             assert!(error.remedy.contains(remedy), "{text}: {error:?}");
         }

@@ -8,15 +8,15 @@ use super::selection::{full_name, list_forms};
 use super::session::InstrSession;
 use super::survey::FormSurvey;
 use super::survey_settings::{SurveySettings, SurveyTiming};
-use cyclescope_code::asm::Listing;
 use cyclescope_code::asm::to_hex;
+use cyclescope_code::asm::{CodeMode, Listing};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
 use cyclescope_events::CounterRequest;
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::container::ContainerError;
-use cyclescope_measure::{Plan, resolve_imul_latency};
+use cyclescope_measure::{Plan, resolve_ruler_latency};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -33,6 +33,9 @@ pub struct InstrPlan {
     pub effort: SurveyEffort,
     /// Whether the machine is emulated.
     pub emulated: bool,
+    /// The mode of the code.
+    #[serde(default, skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// The session, as the first line of a result file records it.
     pub session: InstrSession,
     /// The brand string of the CPU.
@@ -88,6 +91,7 @@ impl InstrPlan {
             plan: how.plan,
             effort: how.effort,
             emulated: machine.is_emulated(),
+            bits: session.bits,
             session,
             cpu_model: machine.cpu.name(),
             repro_options: how.repro_options,
@@ -115,11 +119,12 @@ impl InstrPlan {
     ) -> Result<FormSurvey<'a>, RunError> {
         let InstrPlan { plan, effort, emulated, .. } = self;
         let settings = SurveySettings { effort: *effort, seed: plan.seed, confidence: plan.confidence };
-        let timing = |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+        let mode = self.bits;
+        let timing = |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode };
         if *emulated {
             return Ok(FormSurvey::new_emulated(timing(f64::NAN), executor.capabilities(), features, forms, settings));
         }
-        let imul_latency = resolve_imul_latency(executor, plan)?;
+        let imul_latency = resolve_ruler_latency(executor, plan, mode)?;
         FormSurvey::new(timing(imul_latency), executor, features, forms, settings)
     }
 
@@ -138,7 +143,7 @@ impl InstrPlan {
             return Err(ContainerError::damaged_fact("counters", "a column has no event"));
         }
         let known: HashMap<String, TargetForm> =
-            list_forms().into_iter().map(|target| (full_name(&target), target)).collect();
+            list_forms(self.bits).into_iter().map(|target| (full_name(&target), target)).collect();
         let restored = |(index, saved): (usize, &SavedForm)| {
             let damaged = |how: &str| ContainerError::damaged_fact(&format!("subjects[{index}]"), how);
             let known = known.get(&saved.form).ok_or_else(|| damaged("the form does not exist"))?;
@@ -146,7 +151,7 @@ impl InstrPlan {
                 .map_err(|_| damaged("its init code is not hexadecimal"))?;
             let SavedForm { latency, throughput, constant, .. } = *saved;
             let subject = match &saved.sequence {
-                Some(code) => restore_sequence(code).ok_or_else(|| damaged("its sequence is invalid"))?,
+                Some(code) => restore_sequence(code, self.bits).ok_or_else(|| damaged("its sequence is invalid"))?,
                 None => known.clone(),
             };
             Ok(TargetForm { init, latency, throughput, constant, ..subject })
@@ -156,7 +161,7 @@ impl InstrPlan {
 }
 
 /// Parses a sequence from hexadecimal machine code.
-fn restore_sequence(code: &str) -> Option<TargetForm> {
+fn restore_sequence(code: &str, mode: CodeMode) -> Option<TargetForm> {
     let code = cyclescope_code::asm::parse_hex(code).ok()?;
-    TargetForm::from_sequence(InstructionSequence::new(Listing::from_bytes(&code).instructions()).ok()?)
+    TargetForm::from_sequence(InstructionSequence::new(Listing::from_code(&code, mode).instructions()).ok()?)
 }

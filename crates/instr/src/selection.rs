@@ -8,7 +8,7 @@
 use crate::forms::target_form::TargetForm;
 use crate::isa_filter::IsaFilter;
 use crate::tables::reference;
-use cyclescope_code::asm::{forms, nearest_words};
+use cyclescope_code::asm::{CodeMode, forms, nearest_words};
 use cyclescope_measure::study::glob::matches_glob;
 use std::collections::BTreeSet;
 
@@ -36,9 +36,9 @@ pub enum UnmatchedCriterion {
     Together,
 }
 
-/// All forms, for both latency and throughput.
-pub fn list_forms() -> Vec<TargetForm> {
-    forms::all_forms().map(TargetForm::from).collect()
+/// All forms of a mode, for both latency and throughput.
+pub fn list_forms(mode: CodeMode) -> Vec<TargetForm> {
+    forms::all_forms_of(mode).map(TargetForm::from).collect()
 }
 
 /// The unique name of a form and its immediate: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`.
@@ -140,7 +140,8 @@ mod tests {
 
     fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<TargetForm>, UnmatchedCriterion> {
         let own = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
-        FormCriteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(list_forms())
+        FormCriteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }
+            .select(list_forms(CodeMode::default()))
     }
 
     fn names(forms: &[TargetForm]) -> Vec<String> {
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_form_is_selected_by_its_full_name_alone() {
-        let all = list_forms();
+        let all = list_forms(CodeMode::default());
         for target in all.iter().step_by(499).chain(all.iter().filter(|target| target.form.mnemonic() == "lea")) {
             let found = select(&[&full_name(target)], &[], &[]).unwrap();
             assert_eq!(names(&found), [full_name(target)]);

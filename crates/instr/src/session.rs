@@ -5,6 +5,7 @@ use super::experiments::filler_curves::FillerCurves;
 use super::experiments::link_costs::{LinkCosts, LinkEstimate};
 use super::experiments::survey_effort::SurveyEffort;
 use super::rows::explanation::LinkCost;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_events::CounterRequest;
 pub use cyclescope_measure::study::{ResumableSession, list_differing_fields};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct InstrSession {
     pub version: String,
     /// Seed of all orders and layouts.
     pub seed: u64,
+    /// The mode of the code.
+    #[serde(default, skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// Whether --quick was given.
     pub quick: bool,
     /// The effort that results from it.

@@ -142,6 +142,7 @@ impl InstrStudy {
         let target = self.rows.places.get(&form_name(row)).map(|place| &self.forms[*place]);
         target.is_some_and(|target| {
             row.mnemonic == target.mnemonic()
+                && row.bits == target.form.mode
                 && row.encoding == target.encoding()
                 && row.executor == self.plan.session.executor
         })

@@ -15,7 +15,7 @@ use crate::experiments::ring_0;
 use crate::experiments::survey_effort::SurveyEffort;
 use crate::experiments::timing::ProgramTimer;
 use crate::forms::encoded_constant::EncodedConstant;
-use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
+use crate::forms::form_anatomy::FormAnatomy;
 use crate::forms::skip::{explain_undefined, find_skip};
 use crate::forms::target_form::TargetForm;
 use crate::isa_filter;
@@ -210,7 +210,7 @@ impl<'a> FormSurvey<'a> {
             return Ok(self);
         }
         if counter.counts_ports() {
-            let targets = list_forms();
+            let targets = list_forms(self.timer.mode);
             let blocking = targets.iter().filter(|target| target.anatomy().is_some_and(|anatomy| is_blocker(&anatomy)));
             let plans = blocking.filter_map(|target| self.plan_target(target).ok()).collect();
             let random = &mut Random::new(mix_seeds(self.seed, COUNTING_SEED));
@@ -470,11 +470,12 @@ impl<'a> FormSurvey<'a> {
         let anatomy = target.anatomy();
         let bytes = match &target.sequence {
             Some(sequence) => Some(sequence.bytes()),
-            None => anatomy.as_ref().and_then(|anatomy| encode_instructions(&[anatomy.sample])),
+            None => anatomy.as_ref().and_then(|anatomy| anatomy.encode(&[anatomy.sample])),
         };
         let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
         let own = anatomy.filter(|_| target.sequence.is_none());
         InstrRow {
+            bits: target.form.mode,
             code: target.code(),
             mnemonic: target.mnemonic(),
             operands: target.operands(),
@@ -518,7 +519,7 @@ fn hash_form(form: &InstructionForm) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_code::asm::forms;
+    use cyclescope_code::asm::{CodeMode, forms};
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
     use cyclescope_sim::{Scenario, SimulatedExecutor};
@@ -528,7 +529,7 @@ mod tests {
         let machine = Machine::detect();
         let mut executor = SimulatedExecutor::new(Scenario::default(), 1);
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
-        let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0 };
+        let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0, mode: CodeMode::default() };
         let form = forms::all_forms().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
         let settings = SurveySettings { effort: SurveyEffort::QUICK, seed: 1, confidence: 0.95 };
         let forms = vec![TargetForm::from(form)];

@@ -2,6 +2,7 @@
 
 use super::experiments::survey_effort::SurveyEffort;
 use super::experiments::timing::ProgramTimer;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 
 /// The timing method and the ruler's scale.
@@ -11,13 +12,16 @@ pub struct SurveyTiming<'a> {
     pub clock: &'a Clock,
     /// Resolution of the clock in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles. The ruler is a chain of them.
+    /// Latency in core cycles of `imul r64, r64`, or `imul r32, r32` in 32-bit code. The ruler is a
+    /// chain of them.
     pub imul_latency: f64,
+    /// The mode of all programs.
+    pub mode: CodeMode,
 }
 
 impl<'a> SurveyTiming<'a> {
     pub(crate) fn to_timer(self) -> ProgramTimer<'a> {
-        ProgramTimer::new(self.clock, self.step, self.imul_latency)
+        ProgramTimer::new(self.clock, self.step, self.imul_latency, self.mode)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs and instruction tables on simulated cores of unusual kinds: the simulated costs are found
 //! on each.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::snippet::Snippet;
@@ -91,7 +92,7 @@ fn table(model: &CoreModel, scenario: &Scenario, names: &[(&str, &str)]) -> Vec<
     };
     let forms = forms::all_forms().filter(wanted).map(TargetForm::from).collect();
     let step = scenario.step as f64;
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: 4, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &machine.features, forms, settings).expect("no fault is simulated");
     let mut rows = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::counters::EventArgs;
 use super::exports::ExportArgs;
+use super::mode::ModeArgs;
 use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub struct InstrArgs {
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub from: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub code_mode: ModeArgs,
     /// List the forms that would be measured or skipped, and measure nothing
     #[arg(help_heading = SELECTION_HEADING, long, conflicts_with_all = ["out", "resume", "csv", "markdown", "explain"])]
     #[serde(skip)]

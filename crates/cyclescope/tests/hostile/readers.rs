@@ -3,6 +3,7 @@
 
 use super::dossier;
 use cyclescope::asm;
+use cyclescope::asm::CodeMode;
 use cyclescope::events::{CounterRequest, EventCatalog, EventTable};
 use cyclescope::machine::Machine;
 use cyclescope::pasted::read_pasted;
@@ -82,7 +83,7 @@ fn events(bytes: &[u8]) {
 
 /// A list of instructions.
 fn forms(bytes: &[u8]) {
-    let _ = form_list::read_list(bytes);
+    let _ = form_list::read_list(bytes, CodeMode::default());
 }
 
 /// Samples of a run of benchmarks.

@@ -193,7 +193,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
 fn instr() -> Directory {
     let session = serde_json::from_value(dossier::session()["survey"].clone()).expect("a session");
     let list = b"instruction,operands,measure\nadd,\"r64, r64\",throughput\n";
-    let forms = cyclescope::study::instr::form_list::read_list(list).expect("a list");
+    let forms = cyclescope::study::instr::form_list::read_list(list, CodeMode::default()).expect("a list");
     let how = InstrOptions { plan: plan(), effort: EFFORT, repro_options: String::new(), counters: None };
     let plan = InstrPlan::new(how, session, &Machine::detect(), &forms);
     let open: ExecutorOpener = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::from_seed(1), 1))));

@@ -244,6 +244,12 @@ fn least_common_multiple(a: usize, b: usize) -> usize {
     (1..=b).map(|times| a * times).find(|multiple| multiple % b == 0).expect("the last is one")
 }
 
+/// Number of these banks that share their registers with one.
+fn count_banks(banks: &[RegisterBank], bank: RegisterBank) -> usize {
+    let pool = |bank: RegisterBank| if bank == RegisterBank::HighByte { RegisterBank::General } else { bank };
+    banks.iter().filter(|other| pool(**other) == pool(bank)).count()
+}
+
 fn slot_of_place(place: OperandPlace) -> Option<RegisterSlot> {
     match place {
         OperandPlace::Slot(slot) => Some(slot),
@@ -310,9 +316,19 @@ impl ChainBuilder<'_> {
         if self.registers == ChainRegisters::Same || self.links.iter().any(Link::squares_in_place) {
             return self.assign_same_register();
         }
+        // Each further slot needs a register.
+        let mut waiting: Vec<RegisterBank> = anatomy
+            .slots()
+            .into_iter()
+            .filter(|slot| !(passed && (input == Some(*slot) || output == Some(*slot))))
+            .filter(|slot| !is_address(anatomy, OperandPlace::Slot(*slot)) || chased)
+            .map(|slot| anatomy.place_bank(OperandPlace::Slot(slot)))
+            .collect();
         if passed {
-            let count = if chased { 1 } else { VALUE_ROTATION };
-            slots.own = self.allocator.allocate_rotation(anatomy.place_bank(self.to.place), count)?;
+            let bank = anatomy.place_bank(self.to.place);
+            let most = if chased { 1 } else { VALUE_ROTATION };
+            let count = most.min(self.allocator.count_left(bank).saturating_sub(count_banks(&waiting, bank)));
+            slots.own = self.allocator.allocate_rotation(bank, count)?;
             if slots.own.len() < 2 && !chased {
                 return None;
             }
@@ -331,7 +347,12 @@ impl ChainBuilder<'_> {
             } else if input == Some(slot) || !anatomy.writes_place(OperandPlace::Slot(slot)) {
                 slots.fixed = slots.fixed.with_register(slot, self.allocator.allocate_constant(bank)?);
             } else {
-                slots.rotating.push((slot, self.allocator.allocate_rotation(bank, RESULT_ROTATION)?));
+                let further = count_banks(&waiting, bank).saturating_sub(1);
+                let count = RESULT_ROTATION.min(self.allocator.count_left(bank).saturating_sub(further));
+                slots.rotating.push((slot, self.allocator.allocate_rotation(bank, count)?));
+            }
+            if let Some(place) = waiting.iter().position(|other| *other == bank) {
+                waiting.remove(place);
             }
         }
         Some(slots)
@@ -394,7 +415,13 @@ impl ChainBuilder<'_> {
             self.push_instance(&second, into)?;
         }
         if let Some((fillers, destination, source)) = self.fillers {
-            let filler = fillers.link.build_instruction(destination, source, self.constant, LinkAddress::default());
+            let filler = fillers.link.build_instruction(
+                self.anatomy.mode(),
+                destination,
+                source,
+                self.constant,
+                LinkAddress::default(),
+            );
             into.extend(std::iter::repeat_n(filler, fillers.count));
         }
         self.push_links(assignment, into)
@@ -417,7 +444,13 @@ impl ChainBuilder<'_> {
         let from_flags = matches!(self.from.place, OperandPlace::Flags(_));
         let changed = anatomy.flags_modified() != 0 || self.links.iter().any(Link::changes_flags);
         if reads_flags && !from_flags && changed {
-            into.push(links::COMPARE.build_instruction(0, self.constant, self.constant, LinkAddress::default()));
+            into.push(links::COMPARE.build_instruction(
+                anatomy.mode(),
+                0,
+                self.constant,
+                self.constant,
+                LinkAddress::default(),
+            ));
         }
         let (before, after) = balance_instance(&anatomy.sample);
         into.extend(before);
@@ -465,6 +498,7 @@ impl ChainBuilder<'_> {
         let address = LinkAddress { base, displacement: assignment.displacement };
         let mut source = register_number(self.to.place, assignment)?;
         let end = register_number(self.from.place, assignment)?;
+        let mode = self.anatomy.mode();
         for (index, link) in self.links.iter().enumerate() {
             let last = index + 1 == self.links.len();
             let mut destination = if last || *link == links::XOR { end } else { self.between[index] };
@@ -478,7 +512,7 @@ impl ChainBuilder<'_> {
             match *link {
                 links::CLEAR => {
                     (destination, constant) = (source, self.zero?);
-                    into.push(link.build_instruction(destination, source, constant, address));
+                    into.push(link.build_instruction(mode, destination, source, constant, address));
                     // A changed register gets its old value back, and its dependency with the next
                     // link.
                     if let Some((register, old)) =
@@ -493,14 +527,14 @@ impl ChainBuilder<'_> {
                     continue;
                 }
                 links::XOR => {
-                    into.push(link.build_instruction(end, source, constant, address));
+                    into.push(link.build_instruction(mode, end, source, constant, address));
                     continue;
                 }
-                _ => into.push(link.build_instruction(destination, source, constant, address)),
+                _ => into.push(link.build_instruction(mode, destination, source, constant, address)),
             }
             if self.alternating.is_some() && link.to == RegisterBank::Memory {
                 let second = LinkAddress { displacement: address.displacement + ADDRESS_STRIDE, ..address };
-                into.push(link.build_instruction(destination, source, constant, second));
+                into.push(link.build_instruction(mode, destination, source, constant, second));
             }
             source = destination;
         }

@@ -2,9 +2,7 @@
 
 use super::register_allocator::RegisterAllocator;
 use super::slot_body::{BodyCounts, SlotBody};
-use crate::forms::form_anatomy::{
-    FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot, encode_instructions,
-};
+use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot};
 use cyclescope_code::asm::forms::FormPrefix;
 use iced_x86::{Code, EncodingKind, FlowControl};
 
@@ -44,7 +42,8 @@ pub(crate) fn accesses_memory(anatomy: &FormAnatomy) -> bool {
 /// Whether a form may block ports: it is a plain load or store, or an ordinary instruction that writes
 /// at most one register.
 pub(crate) fn is_blocker(anatomy: &FormAnatomy) -> bool {
-    if matches!(anatomy.code(), Code::Mov_r64_rm64 | Code::Mov_rm64_r64) && accesses_memory(anatomy) {
+    let moves = [Code::Mov_r64_rm64, Code::Mov_rm64_r64].map(|code| anatomy.mode().counterpart(code));
+    if moves.contains(&anatomy.code()) && accesses_memory(anatomy) {
         return true;
     }
     let slots = anatomy.slots();
@@ -89,7 +88,7 @@ fn encode_blockers(
         let place = OperandPlace::Slot(slot);
         let bank = blocker.place_bank(place);
         if slot == RegisterSlot::Base {
-            fixed = fixed.with_register(slot, allocator.base());
+            fixed = fixed.with_register(slot, allocator.claim_base());
             continue;
         }
         let written = blocker.writes_place(place);
@@ -115,7 +114,7 @@ fn encode_blockers(
         }
         let displacement = BLOCKER_DISPLACEMENTS[copy % BLOCKER_DISPLACEMENTS.len()];
         assignment.displacement = if accesses_memory(blocker) { displacement } else { 0 };
-        code.push(encode_instructions(&[blocker.build_instance(&assignment)?])?);
+        code.push(blocker.encode(&[blocker.build_instance(&assignment)?])?);
     }
     Some(code)
 }
@@ -124,11 +123,12 @@ fn encode_blockers(
 mod tests {
     use super::*;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess};
 
     fn anatomy(name: &str) -> FormAnatomy {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        FormAnatomy::from_form(criteria.select(list_forms()).unwrap().remove(0).form).unwrap()
+        FormAnatomy::from_form(criteria.select(list_forms(CodeMode::default())).unwrap().remove(0).form).unwrap()
     }
 
     #[test]

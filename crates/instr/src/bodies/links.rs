@@ -3,14 +3,16 @@
 //! Their costs are not tabulated: [`crate::experiments::link_costs`] measures them.
 
 use crate::forms::form_anatomy::RegisterBank;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::registers::nth_register_like;
+use cyclescope_core::machine::features::CpuFeatures;
 use iced_x86::{Code, Instruction, MemoryOperand, Register, RflagsBits};
 
 /// A kind of link. All links of one kind cost the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link {
-    /// The name in results.
-    pub name: &'static str,
+    /// The name in results of 64-bit code: see [`Link::name`].
+    name: &'static str,
     /// The bank that it reads.
     pub from: RegisterBank,
     /// The bank that it writes.
@@ -150,6 +152,19 @@ pub(crate) const VECTOR_TO_MASK: Link =
 pub(crate) const TO_MMX: Link = new_link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, LinkPattern::Move);
 pub(crate) const FROM_MMX: Link = new_link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, LinkPattern::Move);
 
+/// Names of links whose instruction differs in 32-bit code.
+const NARROW_NAMES: [(Link, &str); 9] = [
+    (FROM_32, "movsx r32, r16"),
+    (TO_VECTOR, "movd xmm, r32"),
+    (TO_VECTOR_VEX, "vmovd xmm, r32"),
+    (FROM_VECTOR, "movd r32, xmm"),
+    (FROM_VECTOR_VEX, "vmovd r32, xmm"),
+    (TO_MASK, "kmovd k, r32"),
+    (FROM_MASK, "kmovd r32, k"),
+    (TO_MMX, "movd mm, r32"),
+    (FROM_MMX, "movd r32, mm"),
+];
+
 /// Links within masks and within MMX registers.
 pub(crate) const WITHIN_MASKS: Link = new_link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, LinkPattern::Square);
 pub(crate) const WITHIN_MMX: Link = new_link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, LinkPattern::Shuffle);
@@ -195,12 +210,14 @@ impl Link {
     /// keeps its value. `address` applies to stores and loads.
     pub(crate) fn build_instruction(
         &self,
+        mode: CodeMode,
         destination: u8,
         source: u8,
         constant: u8,
         address: LinkAddress,
     ) -> Instruction {
-        let info = self.code.op_code();
+        let code = mode.counterpart(self.code);
+        let info = code.op_code();
         let register = |operand: u32, number: u8| {
             let like = sample_register(info.op_kind(operand), self.from == HighByte && operand == 1);
             nth_register_like(like, u32::from(number)).expect("links use registers of their class")
@@ -208,20 +225,25 @@ impl Link {
         let base = Register::RAX + u32::from(address.base);
         let memory = MemoryOperand::with_base_displ(base, i64::from(address.displacement));
         let built = match self.pattern {
-            LinkPattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
-            LinkPattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
-            LinkPattern::Select => Instruction::with2(self.code, register(0, destination), register(1, constant)),
+            LinkPattern::Move => Instruction::with2(code, register(0, destination), register(1, source)),
+            LinkPattern::Against => Instruction::with2(code, register(0, source), register(1, constant)),
+            LinkPattern::Select => Instruction::with2(code, register(0, destination), register(1, constant)),
             LinkPattern::Square => {
-                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, source))
+                Instruction::with3(code, register(0, destination), register(1, source), register(2, source))
             }
             LinkPattern::Masked => {
-                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, constant))
+                Instruction::with3(code, register(0, destination), register(1, source), register(2, constant))
             }
-            LinkPattern::Shuffle => Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4),
-            LinkPattern::Store => Instruction::with2(self.code, memory, register(1, source)),
-            LinkPattern::Load => Instruction::with2(self.code, register(0, destination), memory),
+            LinkPattern::Shuffle => Instruction::with3(code, register(0, destination), register(1, source), 0xe4),
+            LinkPattern::Store => Instruction::with2(code, memory, register(1, source)),
+            LinkPattern::Load => Instruction::with2(code, register(0, destination), memory),
         };
         built.expect("links have fitting operands")
+    }
+
+    /// Whether it is VEX or EVEX code.
+    pub(crate) fn is_vex(&self) -> bool {
+        self.name.starts_with('v')
     }
 
     /// Whether it modifies a register that already holds a value.
@@ -241,11 +263,23 @@ impl Link {
         instruction.rflags_modified() != 0
     }
 
-    /// The CPU features that it needs.
-    pub(crate) fn features(&self) -> &'static [iced_x86::CpuidFeature] {
-        let mut instruction = Instruction::default();
-        instruction.set_code(self.code);
-        instruction.cpuid_features()
+    /// Its name in results.
+    pub fn name(&self, mode: CodeMode) -> &'static str {
+        let narrow = NARROW_NAMES.iter().find(|(link, _)| link == self && mode == CodeMode::Bits32);
+        narrow.map_or(self.name, |(_, name)| name)
+    }
+
+    /// Whether it exists in a mode: no link carries 64 bits between memory and general registers of
+    /// 32-bit code.
+    pub(crate) fn exists_in(&self, mode: CodeMode) -> bool {
+        let code = mode.counterpart(self.code);
+        let on_memory = matches!(self.pattern, LinkPattern::Store | LinkPattern::Load);
+        mode.has_code(code) && !(on_memory && code != self.code)
+    }
+
+    /// Whether it exists in a mode on a CPU with these features.
+    pub(crate) fn is_available(&self, mode: CodeMode, features: &CpuFeatures) -> bool {
+        self.exists_in(mode) && features.find_missing(mode.counterpart(self.code).cpuid_features()).is_empty()
     }
 }
 
@@ -262,11 +296,11 @@ pub(crate) fn find_link_within(bank: RegisterBank, vex: bool) -> Option<Link> {
 }
 
 /// Names of the links in order. A run of equal links is abbreviated.
-pub(crate) fn join_names(links: &[Link]) -> String {
+pub(crate) fn join_names(links: &[Link], mode: CodeMode) -> String {
     let rows = links.chunk_by(|a, b| a == b);
     let one = |row: &[Link]| match row.len() {
-        0..=2 => vec![row[0].name; row.len()].join(" + "),
-        count => format!("{count} × {}", row[0].name),
+        0..=2 => vec![row[0].name(mode); row.len()].join(" + "),
+        count => format!("{count} × {}", row[0].name(mode)),
     };
     rows.map(one).collect::<Vec<_>>().join(" + ")
 }
@@ -302,6 +336,7 @@ pub(crate) fn build_computed_copy(to: Register, from: Register) -> [Instruction;
 mod tests {
     use super::*;
     use crate::forms::form_anatomy::encode_instructions;
+    use cyclescope_code::asm::ALL_MODES;
 
     #[test]
     fn every_link_can_be_encoded() {
@@ -334,8 +369,10 @@ mod tests {
         for link in
             others.iter().chain(SQUARES.iter().map(|(.., link)| link)).chain(&SELECT).chain(&STORES).chain(&LOADS)
         {
-            let instruction = link.build_instruction(1, 2, 3, LinkAddress { base: 6, displacement: 64 });
-            assert!(encode_instructions(&[instruction]).is_some(), "{}", link.name);
+            for mode in ALL_MODES.into_iter().filter(|mode| link.exists_in(*mode)) {
+                let instruction = link.build_instruction(mode, 1, 2, 3, LinkAddress { base: 6, displacement: 64 });
+                assert!(encode_instructions(mode, &[instruction]).is_some(), "{}", link.name(mode));
+            }
         }
     }
 }

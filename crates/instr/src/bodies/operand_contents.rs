@@ -3,12 +3,15 @@
 //! Other programs of the same round would find the values that it puts into memory. The program's
 //! addresses are therefore moved to memory that no other program uses.
 
-use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
-use cyclescope_code::asm::registers::{RegisterSet, nth_register_like, registers_read, registers_written};
+use crate::forms::form_anatomy::FormAnatomy;
+use cyclescope_code::asm::CodeMode;
+use cyclescope_code::asm::registers::nth_register_like;
 use iced_x86::{Code, EncodingKind, Instruction, MemoryOperand, OpKind, Register};
 
 /// Bytes by which memory operands are moved.
 const MEMORY_SHIFT: i64 = 0x8000;
+/// Distance from R14 of the memory from which vector registers get their values. No operand is there.
+const SCRATCH_OFFSET: i64 = MEMORY_SHIFT - 64;
 
 /// Values of the operands of all instances of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,92 +23,93 @@ pub(crate) struct OperandContents {
 }
 
 impl OperandContents {
-    /// The init code. `None` if no register is free to load the values. It must run before the
-    /// program's own init code, which may copy the loaded registers:
+    /// The init code. `None` if an operand's kind can't be loaded. It must run before the program's
+    /// own init code, which may copy the loaded registers:
     ///
     /// ```text
-    ///     lea r14, [r14+0x8000]
-    ///     mov rax, VALUE
-    ///     mov [r14+DISPLACEMENT], rax
-    ///     mov rax, VALUE
-    ///     movq xmm1, rax
+    ///     mov dword ptr [r14+SCRATCH], VALUE      ; and the upper half
+    ///     movq xmm1, [r14+SCRATCH]
     ///     punpcklqdq xmm1, xmm1
+    ///     lea r14, [r14+0x8000]
+    ///     mov dword ptr [r14+DISPLACEMENT], VALUE
     /// ```
-    pub(crate) fn build_code(
-        &self,
-        anatomy: &FormAnatomy,
-        period: &[Instruction],
-        init: &[Instruction],
-    ) -> Option<Vec<Instruction>> {
+    pub(crate) fn build_code(&self, anatomy: &FormAnatomy, period: &[Instruction]) -> Option<Vec<Instruction>> {
         let instances: Vec<&Instruction> =
             period.iter().filter(|instruction| instruction.code() == anatomy.code()).collect();
-        let free = find_free_register(period, init)?;
-        let mut code = Vec::new();
+        let (mut code, mut memory) = (Vec::new(), Vec::new());
         for (operand, value) in &self.operands {
-            let set = Instruction::with2(Code::Mov_r64_imm64, free, *value).ok()?;
-            code.push(set);
             match anatomy.sample.op_kind(*operand) {
                 OpKind::Register => {
                     let mut registers: Vec<Register> =
                         instances.iter().map(|instance| instance.op_register(*operand)).collect();
                     registers.sort();
                     registers.dedup();
+                    if registers.iter().any(|register| register.is_vector_register()) {
+                        let scratch = MemoryOperand::with_base_displ(Register::R14, SCRATCH_OFFSET);
+                        store_number(scratch, *value, &mut code)?;
+                    }
                     for register in registers {
-                        load_register(register, free, anatomy.sample.op_code().encoding(), &mut code)?;
+                        load_register(register, *value, anatomy, &mut code)?;
                     }
                 }
-                OpKind::Memory => fill_memory(&instances, anatomy.memory_bytes, free, &mut code)?,
+                OpKind::Memory => fill_memory(&instances, anatomy.memory_bytes, *value, &mut memory)?,
                 _ => return None,
             }
         }
+        // The base register moves last.
+        code.extend(memory);
         if let Some((rax, rdx)) = self.dividend {
-            code.push(Instruction::with2(Code::Mov_r64_imm64, Register::RAX, rax).ok()?);
-            code.push(Instruction::with2(Code::Mov_r64_imm64, Register::RDX, rdx).ok()?);
+            code.push(load_number(anatomy.mode(), Register::RAX, rax)?);
+            code.push(load_number(anatomy.mode(), Register::RDX, rdx)?);
         }
-        encode_instructions(&code).map(|_| code)
+        anatomy.encode(&code).map(|_| code)
     }
 }
 
-/// A general register that neither the program nor its init code uses.
-fn find_free_register(period: &[Instruction], init: &[Instruction]) -> Option<Register> {
-    let used = period.iter().chain(init).fold(RegisterSet::EMPTY, |set, instruction| {
-        set.union(registers_read(instruction)).union(registers_written(instruction))
-    });
-    // R15 counts the loop.
-    let own = [Register::RSP, Register::R14, Register::R15];
-    (0..16).map(|number| Register::RAX + number).find(|one| !own.contains(one) && !used.contains(*one))
+/// The load of a number, or of as much of it as a general register of the mode holds.
+fn load_number(mode: CodeMode, register: Register, number: u64) -> Option<Instruction> {
+    match mode {
+        CodeMode::Bits64 => Instruction::with2(Code::Mov_r64_imm64, register, number).ok(),
+        CodeMode::Bits32 => Instruction::with2(Code::Mov_r32_imm32, mode.register(register), number as u32).ok(),
+    }
 }
 
-/// Fills a register with eight repeated bytes, by code of the program's encoding.
-fn load_register(
-    register: Register,
-    from: Register,
-    encoding: EncodingKind,
-    code: &mut Vec<Instruction>,
-) -> Option<()> {
+/// Stores of eight bytes.
+fn store_number(place: MemoryOperand, number: u64, code: &mut Vec<Instruction>) -> Option<()> {
+    for (half, displacement) in [(number as u32, 0), ((number >> 32) as u32, 4)] {
+        let half_place = MemoryOperand { displacement: place.displacement + displacement, ..place };
+        code.push(Instruction::with2(Code::Mov_rm32_imm32, half_place, half).ok()?);
+    }
+    Some(())
+}
+
+/// Fills a register with eight repeated bytes, by code of the program's encoding. Those of vectors are
+/// in the scratch memory.
+fn load_register(register: Register, number: u64, anatomy: &FormAnatomy, code: &mut Vec<Instruction>) -> Option<()> {
     let xmm = Register::XMM0 + register.number() as u32;
+    let scratch = MemoryOperand::with_base_displ(Register::R14, SCRATCH_OFFSET);
     if register.full_register().is_gpr64() {
-        code.push(Instruction::with2(Code::Mov_r64_rm64, full_general_register(register), from).ok()?);
+        code.push(load_number(anatomy.mode(), full_general_register(register), number)?);
         return Some(());
     }
     if !register.is_vector_register() {
         return None;
     }
-    match encoding {
+    match anatomy.sample.op_code().encoding() {
         EncodingKind::EVEX => {
             let broadcast = match register {
-                r if r.is_xmm() => Code::EVEX_Vpbroadcastq_xmm_k1z_r64,
-                r if r.is_ymm() => Code::EVEX_Vpbroadcastq_ymm_k1z_r64,
-                _ => Code::EVEX_Vpbroadcastq_zmm_k1z_r64,
+                r if r.is_xmm() => Code::EVEX_Vpbroadcastq_xmm_k1z_xmmm64,
+                r if r.is_ymm() => Code::EVEX_Vpbroadcastq_ymm_k1z_xmmm64,
+                _ => Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
             };
-            code.push(Instruction::with2(broadcast, register, from).ok()?);
+            code.push(Instruction::with2(broadcast, register, scratch).ok()?);
         }
         EncodingKind::Legacy => {
-            code.push(Instruction::with2(Code::Movq_xmm_rm64, xmm, from).ok()?);
+            code.push(Instruction::with2(Code::Movq_xmm_xmmm64, xmm, scratch).ok()?);
             code.push(Instruction::with2(Code::Punpcklqdq_xmm_xmmm128, xmm, xmm).ok()?);
         }
         _ => {
-            code.push(Instruction::with2(Code::VEX_Vmovq_xmm_rm64, xmm, from).ok()?);
+            code.push(Instruction::with2(Code::VEX_Vmovq_xmm_xmmm64, xmm, scratch).ok()?);
             code.push(Instruction::with3(Code::VEX_Vpunpcklqdq_xmm_xmm_xmmm128, xmm, xmm, xmm).ok()?);
             if register.is_ymm() {
                 let insert = Code::VEX_Vinsertf128_ymm_ymm_xmmm128_imm8;
@@ -122,11 +126,11 @@ fn full_general_register(register: Register) -> Register {
 }
 
 /// Moves the memory operands of all instances and fills them with eight repeated bytes.
-fn fill_memory(instances: &[&Instruction], bytes: usize, from: Register, code: &mut Vec<Instruction>) -> Option<()> {
+fn fill_memory(instances: &[&Instruction], bytes: usize, number: u64, code: &mut Vec<Instruction>) -> Option<()> {
     let mut places: Vec<(Register, i64)> = instances
         .iter()
         .flat_map(|instance| {
-            let at = (instance.memory_base(), instance.memory_displacement64() as i64);
+            let at = (instance.memory_base().full_register(), instance.memory_displacement64() as i64);
             (0..bytes.div_ceil(8) as i64).map(move |index| (at.0, at.1 + 8 * index))
         })
         .collect();
@@ -135,14 +139,13 @@ fn fill_memory(instances: &[&Instruction], bytes: usize, from: Register, code: &
     // A second base register is a copy of the first that the program makes later.
     let base = places.first()?.0;
     let first = instances.first()?.memory_base();
-    if instances.iter().any(|instance| instance.memory_base() != first || !instance.memory_base().is_gpr64()) {
+    if instances.iter().any(|instance| instance.memory_base() != first || !first.is_gpr()) {
         return None;
     }
     let moved = MemoryOperand::with_base_displ(base, MEMORY_SHIFT);
     code.push(Instruction::with2(Code::Lea_r64_m, base, moved).ok()?);
     for (base, displacement) in places {
-        let to = MemoryOperand::with_base_displ(base, displacement);
-        code.push(Instruction::with2(Code::Mov_rm64_r64, to, from).ok()?);
+        store_number(MemoryOperand::with_base_displ(base, displacement), number, code)?;
     }
     Some(())
 }
@@ -159,7 +162,7 @@ mod tests {
     #[derive(Default)]
     struct Machine {
         registers: BTreeMap<Register, Vec<u64>>,
-        memory: BTreeMap<i64, u64>,
+        memory: BTreeMap<i64, u32>,
     }
 
     impl Machine {
@@ -171,23 +174,32 @@ mod tests {
             self.get(instruction.memory_base())[0] as i64 + instruction.memory_displacement64() as i64
         }
 
+        fn word(&self, at: i64) -> u64 {
+            u64::from(self.memory[&at]) | u64::from(self.memory[&(at + 4)]) << 32
+        }
+
+        fn load(&self, instruction: &Instruction) -> u64 {
+            self.word(self.address(instruction))
+        }
+
         fn run(&mut self, code: &[Instruction]) {
             for one in code {
                 let (to, from) = (one.op0_register(), one.op1_register());
                 let value = match one.code() {
                     Code::Mov_r64_imm64 => vec![one.immediate64()],
-                    Code::Mov_r64_rm64 | Code::Movq_xmm_rm64 | Code::VEX_Vmovq_xmm_rm64 => self.get(from),
+                    Code::Mov_r64_rm64 => self.get(from),
+                    Code::Movq_xmm_xmmm64 | Code::VEX_Vmovq_xmm_xmmm64 => vec![self.load(one)],
                     Code::Lea_r64_m => vec![self.address(one) as u64],
-                    Code::Mov_rm64_r64 => {
-                        self.memory.insert(self.address(one), self.get(from)[0]);
+                    Code::Mov_rm32_imm32 => {
+                        self.memory.insert(self.address(one), one.immediate32());
                         continue;
                     }
                     Code::Punpcklqdq_xmm_xmmm128 => vec![self.get(from)[0]; 2],
                     Code::VEX_Vpunpcklqdq_xmm_xmm_xmmm128 => vec![self.get(from)[0]; 2],
                     Code::VEX_Vinsertf128_ymm_ymm_xmmm128_imm8 => self.get(from).repeat(2),
-                    Code::EVEX_Vpbroadcastq_xmm_k1z_r64 => self.get(from).repeat(2),
-                    Code::EVEX_Vpbroadcastq_ymm_k1z_r64 => self.get(from).repeat(4),
-                    Code::EVEX_Vpbroadcastq_zmm_k1z_r64 => self.get(from).repeat(8),
+                    Code::EVEX_Vpbroadcastq_xmm_k1z_xmmm64 => vec![self.load(one); 2],
+                    Code::EVEX_Vpbroadcastq_ymm_k1z_xmmm64 => vec![self.load(one); 4],
+                    Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64 => vec![self.load(one); 8],
                     other => panic!("{other:?}"),
                 };
                 self.registers.insert(to.full_register(), value);
@@ -205,9 +217,8 @@ mod tests {
             operands.iter().map(|operand| (*operand, 0x1000 + u64::from(*operand))).collect();
         for recipe in RECIPES {
             let body = ThroughputBody::new(anatomy, recipe).unwrap();
-            let code = OperandContents { operands: operands.clone(), dividend }
-                .build_code(anatomy, &body.period, &body.init)
-                .unwrap();
+            let code =
+                OperandContents { operands: operands.clone(), dividend }.build_code(anatomy, &body.period).unwrap();
             let mut machine = Machine::default();
             machine.run(&code);
             machine.run(&body.init);
@@ -217,9 +228,7 @@ mod tests {
                     if one.op_kind(*operand) == OpKind::Memory {
                         let at = machine.address(one);
                         let words = anatomy.memory_bytes.div_ceil(8) as i64;
-                        assert!(
-                            at >= MEMORY_SHIFT && (0..words).all(|word| machine.memory[&(at + 8 * word)] == *value)
-                        );
+                        assert!(at >= MEMORY_SHIFT && (0..words).all(|word| machine.word(at + 8 * word) == *value));
                     } else {
                         let register = one.op_register(*operand);
                         let words = (register.size() / 8).max(1);

@@ -250,8 +250,7 @@ fn build_programs(
     let mut found: Vec<ValueCandidate> =
         values.iter().filter_map(|values| build_throughput(anatomy, values, 96, DependencyBreaking::Copy)).collect();
     let Some(ends) = ends else { return found };
-    let has =
-        |links: &Vec<super::links::Link>| links.iter().all(|link| features.find_missing(link.features()).is_empty());
+    let has = |links: &Vec<super::links::Link>| links.iter().all(|link| link.is_available(anatomy.mode(), features));
     let Some(links) = find_routes(anatomy, ends.from.place, ends.to.place).into_iter().find(has) else {
         return found;
     };
@@ -259,7 +258,7 @@ fn build_programs(
         return found;
     };
     for values in values {
-        let Some(mut init) = values.contents.build_code(anatomy, &chain.period, &chain.init) else {
+        let Some(mut init) = values.contents.build_code(anatomy, &chain.period) else {
             continue;
         };
         init.extend(&chain.init);
@@ -292,7 +291,7 @@ fn build_throughput(
         breaking,
     };
     let body = ThroughputBody::new(anatomy, recipe)?;
-    let mut init = values.contents.build_code(anatomy, &body.period, &body.init)?;
+    let mut init = values.contents.build_code(anatomy, &body.period)?;
     init.extend(&body.init);
     Some(ValueCandidate {
         chain: None,

@@ -63,7 +63,7 @@ pub(crate) fn is_computed(anatomy: &FormAnatomy) -> bool {
 
 /// Whether the loaded value can be the next address.
 pub(crate) fn is_pointer_load(anatomy: &FormAnatomy) -> bool {
-    anatomy.code() == Code::Mov_r64_rm64
+    anatomy.code() == anatomy.mode().counterpart(Code::Mov_r64_rm64)
 }
 
 /// Whether an input must be restored before the next instance. An input that the instance itself
@@ -232,7 +232,8 @@ impl RouteFinder<'_> {
         let fits = |link: &&Link| {
             [link.from, link.to].contains(&bank)
                 && link.bytes == bytes
-                && (bank != RegisterBank::Vector || link.name.starts_with('v') == self.vex)
+                && link.exists_in(self.anatomy.mode())
+                && (bank != RegisterBank::Vector || link.is_vex() == self.vex)
         };
         table.iter().find(fits).copied()
     }

@@ -4,7 +4,7 @@ use super::balance::balance_instance;
 use super::register_allocator::RegisterAllocator;
 use super::slot_filler::{FillerRegisters, SlotFiller};
 use super::throughput_body::{AddressPattern, DependencyBreaking, DependencyHazards, ThroughputBody, ThroughputRecipe};
-use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
+use crate::forms::form_anatomy::FormAnatomy;
 use iced_x86::{EncodingKind, Instruction};
 use serde::{Deserialize, Serialize};
 
@@ -106,9 +106,9 @@ impl SlotBody {
             let apart = if needed.is_empty() { 0 } else { filler_count / 2 };
             let first: Vec<u8> = fillers.by_ref().take(apart).flatten().copied().collect();
             let last: Vec<u8> = fillers.by_ref().take(filler_count - apart).flatten().copied().collect();
-            let needed = encode_instructions(needed)?;
-            period.extend([&needed, &first, &encode_instructions(rest)?, &last].into_iter().flatten());
-            control.extend([&needed, &first, &encode_instructions(&behind)?, &last].into_iter().flatten());
+            let needed = anatomy.encode(needed)?;
+            period.extend([&needed, &first, &anatomy.encode(rest)?, &last].into_iter().flatten());
+            control.extend([&needed, &first, &anatomy.encode(&behind)?, &last].into_iter().flatten());
         }
         // What balances the x87 stack must not run alone.
         let control = (!is_bare && is_balanced).then_some(control);
@@ -120,11 +120,12 @@ impl SlotBody {
 mod tests {
     use super::*;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use iced_x86::{Code, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess};
 
     fn anatomy(name: &str) -> FormAnatomy {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        FormAnatomy::from_form(criteria.select(list_forms()).unwrap().remove(0).form).unwrap()
+        FormAnatomy::from_form(criteria.select(list_forms(CodeMode::default())).unwrap().remove(0).form).unwrap()
     }
 
     fn decode(code: &[u8]) -> Vec<Instruction> {

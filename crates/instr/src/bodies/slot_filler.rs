@@ -6,7 +6,7 @@
 
 use super::register_allocator::RegisterAllocator;
 use crate::forms::form_anatomy::{RegisterBank, encode_instructions};
-use cyclescope_code::asm::pad_with_prefixes;
+use cyclescope_code::asm::{CodeMode, pad_with_prefixes};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl SlotFiller {
 
     /// The instructions to put in turn between instances.
     fn list_instructions(self, registers: &FillerRegisters) -> Option<Vec<Instruction>> {
-        let FillerRegisters { source, target, vectors: [from, to], base, vex } = *registers;
+        let FillerRegisters { source, target, vectors: [from, to], base, vex, .. } = *registers;
         let low = |register: Register| Register::EAX + register.number() as u32;
         let load = |displacement: i64| {
             let place = MemoryOperand::with_base_displ(base, displacement);
@@ -82,7 +82,8 @@ impl SlotFiller {
 
     /// The machine code of each filler in turn.
     pub(crate) fn encode_fillers(self, registers: &FillerRegisters) -> Option<Vec<Vec<u8>>> {
-        let encode = |one: Instruction| Some(pad_with_prefixes(&encode_instructions(&[one])?, FILLER_BYTES));
+        let code = |one: Instruction| encode_instructions(registers.mode, &[one]);
+        let encode = |one: Instruction| Some(pad_with_prefixes(&code(one)?, FILLER_BYTES));
         self.list_instructions(registers)?.into_iter().map(encode).collect()
     }
 }
@@ -90,6 +91,8 @@ impl SlotFiller {
 /// Registers of fillers, which no instance uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FillerRegisters {
+    /// The mode of the code.
+    mode: CodeMode,
     /// A general register that keeps its value.
     source: Register,
     /// A general register that fillers write.
@@ -110,10 +113,11 @@ impl FillerRegisters {
         vex: bool,
     ) -> Option<FillerRegisters> {
         let mut registers = FillerRegisters {
+            mode: allocator.mode(),
             source: Register::RAX,
             target: Register::RAX,
             vectors: [Register::XMM0; 2],
-            base: Register::RAX + u32::from(allocator.base()),
+            base: Register::RAX + u32::from(allocator.claim_base()),
             vex,
         };
         let mut general = || Some(Register::RAX + u32::from(allocator.allocate_spare()?));
@@ -135,27 +139,31 @@ impl FillerRegisters {
     }
 
     /// Registers for fillers alone.
-    pub(crate) fn without_form(vex: bool) -> FillerRegisters {
+    pub(crate) fn without_form(mode: CodeMode, vex: bool) -> FillerRegisters {
         let vectors = [Register::XMM0, Register::XMM1];
-        FillerRegisters { source: Register::R8, target: Register::R9, vectors, base: Register::R14, vex }
+        FillerRegisters { mode, source: Register::RSI, target: Register::RDI, vectors, base: Register::R14, vex }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_code::asm::ALL_MODES;
     use iced_x86::{Decoder, DecoderOptions};
 
     #[test]
     fn every_filler_is_one_instruction_of_at_least_five_bytes() {
-        for (filler, vex) in SlotFiller::ALL.into_iter().flat_map(|filler| [(filler, false), (filler, true)]) {
-            let registers = FillerRegisters::without_form(vex);
+        let kinds = SlotFiller::ALL.into_iter().flat_map(|filler| [(filler, false), (filler, true)]);
+        for (mode, (filler, vex)) in ALL_MODES.into_iter().flat_map(|mode| kinds.clone().map(move |kind| (mode, kind)))
+        {
+            let registers = FillerRegisters::without_form(mode, vex);
             let listed = filler.list_instructions(&registers).unwrap();
             let codes = filler.encode_fillers(&registers).unwrap();
             assert_eq!(listed.len(), codes.len());
             for (wanted, code) in listed.iter().zip(&codes) {
-                let decoded = Decoder::new(64, code, DecoderOptions::NONE).decode();
-                assert_eq!((decoded.code(), decoded.len()), (wanted.code(), code.len()), "{filler:?}");
+                let decoded = Decoder::new(mode.bits(), code, DecoderOptions::NONE).decode();
+                let wanted = mode.counterpart(wanted.code());
+                assert_eq!((decoded.code(), decoded.len()), (wanted, code.len()), "{filler:?}");
                 assert!(code.len() >= FILLER_BYTES && code.len() <= FILLER_BYTES + 1, "{filler:?}: {}", code.len());
             }
         }

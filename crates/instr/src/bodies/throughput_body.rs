@@ -4,12 +4,13 @@
 //! programs. They differ in the number of rotating registers, body length, NOPs between instances,
 //! addresses, and the breaking of unavoidable dependencies.
 
-use super::balance::balance_instance;
+use super::balance::{balance_instance, keeps_registers};
 use super::links;
 use super::register_allocator::RegisterAllocator;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;
+use cyclescope_code::asm::CodeMode;
 use iced_x86::{Code, EncodingKind, Instruction, Register};
 
 /// How the registers and flags that every instance reads and writes get a new value before it.
@@ -23,6 +24,9 @@ pub enum DependencyBreaking {
     Copy,
     /// Like `Copy`, but only before the first instance of a period.
     Once,
+    /// Like `Copy`, and rotating registers that instances read also get a new value after this number
+    /// of uses: for forms with few registers to rotate through.
+    Renew(usize),
 }
 
 /// The addresses of the memory operands in a program.
@@ -136,6 +140,12 @@ pub(crate) struct ThroughputBody {
     pub hazards: bool,
 }
 
+/// Numbers of registers that are enough to hide the latency of any instruction with a high rate.
+const DESTINATIONS_ENOUGH: usize = 8;
+/// Uses of a register for each instruction that renews it, which takes a slot of the core's width: few for
+/// instructions with a long latency, and many for those with a high rate.
+pub(crate) const RENEWAL_USES: [usize; 2] = [4, 16];
+
 /// Lower limit of instances per period if more than registers rotates.
 const PERIOD_LEAST: usize = 30;
 /// Lower limit of cache lines that instances rotate through if they read and write memory.
@@ -230,11 +240,13 @@ impl ThroughputBody {
         let addresses = if on_memory { format!(", {}", recipe.addresses.describe()) } else { String::new() };
         let masks = if self.masks { ", each given its mask" } else { "" };
         let breaking = match recipe.breaking {
+            DependencyBreaking::Renew(_) if !self.hazards => ", registers renewed at times",
             _ if !self.hazards => "",
             DependencyBreaking::None => ", dependencies left",
             DependencyBreaking::Zero => ", dependencies broken by zeroing",
             DependencyBreaking::Copy => ", dependencies broken by copies",
             DependencyBreaking::Once => ", addresses put back at times",
+            DependencyBreaking::Renew(_) => ", dependencies broken by copies",
         };
         format!("{instances} copies in a loop{destinations}{nops}{companions}{addresses}{masks}{breaking}{lead}")
     }
@@ -253,6 +265,10 @@ impl DependencyHazards {
     /// The hazards of a form.
     pub fn from_anatomy(anatomy: &FormAnatomy) -> DependencyHazards {
         let mut hazards = DependencyHazards { flags: anatomy.keeps_flags(), ..DependencyHazards::default() };
+        // The instructions around it put its registers back.
+        if keeps_registers(anatomy.code()) {
+            return hazards;
+        }
         let written = anatomy.flags_modified();
         // A partial write keeps the rest of the register, and so waits for it.
         let parts =
@@ -298,7 +314,7 @@ impl ThroughputBody {
     ) -> Option<ThroughputBody> {
         let hazards = DependencyHazards::from_anatomy(anatomy);
         let mut restored: Vec<(Register, u8)> = Vec::new();
-        if matches!(recipe.breaking, DependencyBreaking::Copy | DependencyBreaking::Once) {
+        if !matches!(recipe.breaking, DependencyBreaking::None | DependencyBreaking::Zero) {
             for register in hazards.registers.iter().filter(|register| register.is_gpr64()) {
                 restored.push((*register, allocator.allocate_constant(RegisterBank::General)?));
             }
@@ -323,6 +339,15 @@ impl ThroughputBody {
                 written.push(slot);
             } else {
                 fixed = fixed.with_register(slot, allocator.allocate_constant(anatomy.place_bank(place))?);
+            }
+        }
+        let mut renewals: Vec<RegisterRenewal> = Vec::new();
+        if let DependencyBreaking::Renew(uses) = recipe.breaking {
+            for slot in &written {
+                renewals.extend(RegisterRenewal::new(anatomy, *slot, uses, &fixed, &mut allocator));
+            }
+            if renewals.is_empty() {
+                return None;
             }
         }
         let mut rotations: Vec<(RegisterSlot, Vec<u8>)> = Vec::new();
@@ -355,7 +380,9 @@ impl ThroughputBody {
             // Stack tops and advancing addresses rotate too.
             copies = copies.max(PERIOD_LEAST.next_multiple_of(destinations));
         }
-        let steps = [recipe.nop_after.unwrap_or(1), recipe.companions.map_or(1, |companions| companions.after)];
+        let renewed = renewals.iter().map(|renewal| destinations * renewal.uses).max().unwrap_or(1);
+        let steps =
+            [recipe.nop_after.unwrap_or(1), recipe.companions.map_or(1, |companions| companions.after), renewed];
         while steps.iter().any(|step| copies % step != 0) {
             copies += destinations;
         }
@@ -375,6 +402,9 @@ impl ThroughputBody {
                 after.push(Instruction::with1(Code::Fstp_sti, Register::ST0).ok()?);
             }
             push_breakers(recipe.breaking, copy == 0, &hazards, &restored, flags, &mut period)?;
+            for renewal in &renewals {
+                period.extend(renewal.build_renewal(copy, &rotations));
+            }
             period.extend(before);
             period.extend(gather::restore_mask(anatomy, &assignment));
             period.push(anatomy.build_instance(&assignment)?);
@@ -415,6 +445,84 @@ impl ThroughputBody {
             masks: gather::is_gather(anatomy),
             hazards: hazards.has_any(),
         })
+    }
+}
+
+/// Instructions that renew the rotating registers of a slot. Without them, each instance waits for the
+/// one that used its register before. Vectors become zero: on Zen 5, merging into a copy takes longer.
+struct RegisterRenewal {
+    slot: RegisterSlot,
+    /// Uses of a register for each renewal.
+    uses: usize,
+    source: RenewalSource,
+    /// An instruction of the same form would count as an instance.
+    form: Code,
+}
+
+/// The new value of a register.
+#[derive(Clone, Copy)]
+enum RenewalSource {
+    /// A copy of this general register.
+    General(u8),
+    /// Zero by VEX code.
+    ZeroVex,
+    /// Zero by legacy code.
+    ZeroLegacy,
+    /// Zero in an MMX register.
+    ZeroMmx,
+}
+
+impl RegisterRenewal {
+    /// The renewal of a slot that instances read or write in part. `None` for other slots, for those
+    /// with many registers to rotate through, and without a register to copy.
+    fn new(
+        anatomy: &FormAnatomy,
+        slot: RegisterSlot,
+        uses: usize,
+        fixed: &RegisterAssignment,
+        allocator: &mut RegisterAllocator,
+    ) -> Option<RegisterRenewal> {
+        let (place, register) = (OperandPlace::Slot(slot), anatomy.slot_register(slot));
+        let bank = anatomy.place_bank(place);
+        let is_partial = bank == RegisterBank::General && register.size() < 4;
+        if !(anatomy.reads_place(place) || is_partial) || allocator.count_left(bank) >= DESTINATIONS_ENOUGH {
+            return None;
+        }
+        let source = match bank {
+            RegisterBank::General => {
+                let is_operand = |other: &RegisterSlot| {
+                    *other != RegisterSlot::Base && anatomy.place_bank(OperandPlace::Slot(*other)) == bank
+                };
+                let known = anatomy.slots().into_iter().filter(is_operand).find_map(|other| fixed.get(other));
+                RenewalSource::General(known.or_else(|| allocator.allocate_spare())?)
+            }
+            RegisterBank::Vector if anatomy.sample.op_code().encoding() == EncodingKind::Legacy => {
+                RenewalSource::ZeroLegacy
+            }
+            RegisterBank::Vector => RenewalSource::ZeroVex,
+            RegisterBank::Mmx => RenewalSource::ZeroMmx,
+            _ => return None,
+        };
+        Some(RegisterRenewal { slot, uses, source, form: anatomy.code() })
+    }
+
+    /// The renewal before the instance with this number, if it needs one. Registers are renewed in
+    /// turn.
+    fn build_renewal(&self, copy: usize, rotations: &[(RegisterSlot, Vec<u8>)]) -> Option<Instruction> {
+        let (_, pool) = rotations.iter().find(|(slot, _)| *slot == self.slot)?;
+        let (place, use_number) = (copy % pool.len(), copy / pool.len());
+        if use_number % self.uses != place * self.uses / pool.len() {
+            return None;
+        }
+        let number = u32::from(pool[place]);
+        let (xmm, mm) = (Register::XMM0 + number, Register::MM0 + number % 8);
+        let renewal = match self.source {
+            RenewalSource::General(source) => Some(copy_register(pool[place], Register::RAX + u32::from(source))),
+            RenewalSource::ZeroVex => Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, xmm, xmm, xmm).ok(),
+            RenewalSource::ZeroLegacy => Instruction::with2(Code::Pxor_xmm_xmmm128, xmm, xmm).ok(),
+            RenewalSource::ZeroMmx => Instruction::with2(Code::Pxor_mm_mmm64, mm, mm).ok(),
+        };
+        renewal.filter(|renewal| renewal.code() != self.form)
     }
 }
 
@@ -480,7 +588,13 @@ pub(super) fn push_breakers(
         match breaking {
             DependencyBreaking::Zero if !hazards.registers.is_empty() => {}
             DependencyBreaking::Zero => into.push(zero(Register::RAX + u32::from(constant))?),
-            _ => into.push(links::COMPARE.build_instruction(0, constant, constant, links::LinkAddress::default())),
+            _ => into.push(links::COMPARE.build_instruction(
+                CodeMode::default(),
+                0,
+                constant,
+                constant,
+                links::LinkAddress::default(),
+            )),
         }
     }
     Some(())

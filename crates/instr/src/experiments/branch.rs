@@ -31,7 +31,7 @@ enum NearBranchKind {
 
 fn classify_branch(sample: &Instruction) -> Option<NearBranchKind> {
     Some(match sample.code() {
-        Code::Retnq | Code::Retnq_imm16 => NearBranchKind::Pair,
+        Code::Retnq | Code::Retnq_imm16 | Code::Retnd | Code::Retnd_imm16 => NearBranchKind::Pair,
         _ if sample.is_call_near() || sample.is_call_near_indirect() => NearBranchKind::Pair,
         _ if sample.is_jcc_short_or_near() => NearBranchKind::Conditional,
         _ if sample.is_loop() || sample.is_loopcc() => NearBranchKind::Loop,

@@ -1,7 +1,7 @@
 //! Short chains behind LFENCE. The fence lets nothing start before all older instructions are done,
 //! so these chains start with an empty scheduler.
 
-use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::{CodeMode, Listing};
 
 const LFENCE_CODE: [u8; 3] = [0x0f, 0xae, 0xe8];
 
@@ -23,15 +23,15 @@ pub(super) struct ChainTurns<'a> {
 
 impl ChainTurns<'_> {
     /// Divides a period into this many turns. `None` if they differ in length.
-    pub(super) fn from_period(period: &[u8], copies: usize) -> Option<ChainTurns<'_>> {
-        ChainTurns::with_cleared(period, copies, 0)
+    pub(super) fn from_period(mode: CodeMode, period: &[u8], copies: usize) -> Option<ChainTurns<'_>> {
+        ChainTurns::with_cleared(mode, period, copies, 0)
     }
 
     /// Divides a period into this many turns, of which this many instructions clear registers and
     /// never wait.
-    pub(super) fn with_cleared(period: &[u8], copies: usize, cleared: usize) -> Option<ChainTurns<'_>> {
+    pub(super) fn with_cleared(mode: CodeMode, period: &[u8], copies: usize, cleared: usize) -> Option<ChainTurns<'_>> {
         let mut starts = vec![0];
-        for instruction in Listing::from_bytes(period).instructions() {
+        for instruction in Listing::from_code(period, mode).instructions() {
             starts.push(starts.last()? + instruction.len());
         }
         let count = starts.len() - 1;
@@ -72,19 +72,21 @@ mod tests {
     #[test]
     fn a_fenced_chain_can_end_after_any_turn() {
         let period = parse_assembly("add rax, rbx; imul rcx, rax; add rdx, rcx; imul rax, rdx").unwrap();
-        let turns = ChainTurns::from_period(period.bytes(), 2).unwrap();
+        let turns = ChainTurns::from_period(CodeMode::Bits64, period.bytes(), 2).unwrap();
         assert_eq!(text(&turns, 1), "lfence; add rax, rbx; imul rcx, rax");
         assert_eq!(
             text(&turns, 3),
             "lfence; add rax, rbx; imul rcx, rax; add rdx, rcx; imul rax, rdx; add rax, rbx; imul rcx, rax"
         );
-        assert!(ChainTurns::from_period(period.bytes(), 3).is_none());
+        assert!(ChainTurns::from_period(CodeMode::Bits64, period.bytes(), 3).is_none());
     }
 
     #[test]
     fn lengths_approximate_the_request_and_increase() {
         let period = parse_assembly("add rax, rbx; imul rcx, rax; add rdx, rcx; imul rax, rdx").unwrap();
-        let lengths = |copies| ChainTurns::from_period(period.bytes(), copies).unwrap().choose_lengths(&[6, 8, 24]);
+        let lengths = |copies| {
+            ChainTurns::from_period(CodeMode::Bits64, period.bytes(), copies).unwrap().choose_lengths(&[6, 8, 24])
+        };
         assert_eq!([lengths(4), lengths(2), lengths(1)], [[6, 8, 24], [3, 4, 12], [2, 3, 6]]);
     }
 }

@@ -164,13 +164,13 @@ fn measure_curves(
     vex: bool,
     random: &mut Random,
 ) -> Result<Vec<FillerCurve>, RunError> {
-    let registers = FillerRegisters::without_form(vex);
+    let registers = FillerRegisters::without_form(timer.mode, vex);
     let mut programs = Vec::new();
     for filler in SlotFiller::ALL {
         let codes = filler.encode_fillers(&registers).expect("fillers can be encoded");
         for count in COUNTS {
             let period: Vec<u8> = codes.iter().cycle().take(count).flatten().copied().collect();
-            let world = Snippet::new(period.clone(), Vec::new(), "").outline(true).world;
+            let world = Snippet::new(period.clone(), Vec::new(), "").with_mode(timer.mode).outline(true).world;
             let program = timer.build_program(world, &[], &period, 1);
             let loops = (CALL_CYCLES * USUAL_WIDTH / count) as u64;
             programs.push(LoopedProgram { program, copies: 1, loops });

@@ -494,6 +494,7 @@ mod tests {
     use super::*;
     use crate::forms::form_anatomy::FormAnatomy;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
 
@@ -507,12 +508,12 @@ mod tests {
 
     fn plan_imul() -> FormPlan {
         let criteria = FormCriteria { filters: vec!["Imul_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
+        let wanted = criteria.select(list_forms(CodeMode::default())).unwrap().remove(0);
         FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &Machine::detect().features, &wanted)
     }
 
     fn new_timer() -> ProgramTimer<'static> {
-        ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0)
+        ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0, CodeMode::Bits64)
     }
 
     /// Readings with this cost in six layouts of each program, if it gives one.
@@ -579,7 +580,7 @@ mod tests {
     #[test]
     fn calls_of_alternating_chains_are_longer() {
         let criteria = FormCriteria { filters: vec!["Mov_rm64_r64 m64, r64".to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
+        let wanted = criteria.select(list_forms(CodeMode::default())).unwrap().remove(0);
         let features = Machine::detect().features;
         let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
         let timer = new_timer();
@@ -647,7 +648,7 @@ mod tests {
         let is_rate = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rates: Vec<usize> =
             plan.experiments.iter().enumerate().filter(|(_, one)| is_rate(one)).map(|(at, _)| at).collect();
-        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 1.0, 3.0);
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 1.0, 3.0, CodeMode::Bits64);
         // The programs that look best at first are not the best.
         let reading = |cost: fn(usize) -> f64, looked: fn(usize) -> f64| {
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];

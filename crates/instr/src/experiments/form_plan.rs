@@ -13,21 +13,19 @@ use crate::bodies::operand_values::{self, ValueCandidate};
 use crate::bodies::route::{find_routes, pad_route};
 use crate::bodies::slot_body::SlotShape;
 use crate::bodies::throughput_body::{
-    AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, STEERED_RECIPES, ThroughputBody, ThroughputRecipe,
+    AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, RENEWAL_USES, STEERED_RECIPES, ThroughputBody,
+    ThroughputRecipe,
 };
 use crate::bodies::x87;
 use crate::forms::encoded_constant::EncodedConstant;
-use crate::forms::form_anatomy::{
-    FormAnatomy, OperandPlace, OperandPort, RegisterBank, RegisterSlot, encode_instructions,
-};
+use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, OperandPort, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;
 use crate::forms::target_form::TargetForm;
-use cyclescope_code::asm;
 use cyclescope_code::asm::access::is_non_temporal_store;
 use cyclescope_code::asm::forms::FormPrefix;
 use cyclescope_code::program::EntryState;
-use cyclescope_code::snippet::Snippet;
+use cyclescope_code::snippet::{Snippet, SnippetOutline};
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::statistics::median;
 use iced_x86::{EncodingKind, Instruction};
@@ -69,7 +67,7 @@ impl FormPlan {
         // Legacy and VEX code must not mix.
         let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
         let mut plan = FormPlan {
-            fillers: !legacy && features.find_missing(FILLER_LINK.features()).is_empty(),
+            fillers: !legacy && FILLER_LINK.is_available(anatomy.mode(), features),
             anatomy,
             experiments: Vec::new(),
             surroundings: TimingSurroundings::default(),
@@ -80,7 +78,7 @@ impl FormPlan {
         };
         if let Some(sequence) = &target.sequence {
             if sequence.instructions().iter().any(x87::uses_stack) {
-                let fill = encode_instructions(&x87::fill_stack()).expect("loads of constants");
+                let fill = plan.anatomy.encode(&x87::fill_stack()).expect("loads of constants");
                 plan.init = [fill, plan.init].concat();
             }
             let experiments = sequence_experiments::plan_sequence(sequence, &target.init, target.latency);
@@ -131,7 +129,7 @@ impl FormPlan {
         body: usize,
         init: &[Instruction],
     ) {
-        let (Some(period), Some(init)) = (encode_instructions(period), encode_instructions(init)) else {
+        let (Some(period), Some(init)) = (self.anatomy.encode(period), self.anatomy.encode(init)) else {
             return;
         };
         self.add_experiment(FormExperiment {
@@ -148,7 +146,7 @@ impl FormPlan {
     fn add_experiment(&mut self, experiment: FormExperiment) {
         let Some(mut init) = self.build_init() else { return };
         init.extend(&experiment.init);
-        let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
+        let outline = self.outline_code(&experiment.period, &init);
         // Instances decide the element type; links may use another.
         if self.experiments.is_empty() {
             let full = instruction_setting::find_setting(self.anatomy.code()).full_mantissas;
@@ -169,13 +167,16 @@ impl FormPlan {
         if self.sequence {
             return Some(self.init.clone());
         }
-        let text = instruction_setting::find_setting(self.anatomy.code()).init;
         let mut init = self.init.clone();
-        init.extend(asm::parse_assembly(text).expect("settings are valid assembly").bytes());
+        init.extend(instruction_setting::build_init(&self.anatomy)?);
         if x87::uses_stack(&self.anatomy.sample) {
-            init.extend(encode_instructions(&x87::fill_stack())?);
+            init.extend(self.anatomy.encode(&x87::fill_stack())?);
         }
         Some(init)
+    }
+
+    fn outline_code(&self, period: &[u8], init: &[u8]) -> SnippetOutline {
+        Snippet::new(period.to_vec(), init.to_vec(), "").with_mode(self.anatomy.mode()).outline(true)
     }
 
     /// Whether the plan is for a sequence.
@@ -200,8 +201,8 @@ impl FormPlan {
         init: &[Instruction],
         recipe: String,
     ) -> Option<FormExperiment> {
-        let init = [self.build_init()?, encode_instructions(init)?].concat();
-        let world = Snippet::new(period.to_vec(), init.clone(), "").outline(true).world;
+        let init = [self.build_init()?, self.anatomy.encode(init)?].concat();
+        let world = self.outline_code(period, &init).world;
         let world = EntryState { element: self.surroundings.element, ..world };
         let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: None };
         Some(FormExperiment { meaning, period: period.to_vec(), copies: 1, body_copies: 1, init, world })
@@ -228,6 +229,10 @@ impl FormPlan {
             }
         }
         if matches!(anatomy.form.prefix, FormPrefix::None) {
+            let renewing = RENEWAL_USES.into_iter().flat_map(|uses| {
+                [0, 1].map(|index| ThroughputRecipe { breaking: DependencyBreaking::Renew(uses), ..RECIPES[index] })
+            });
+            recipes.extend(renewing);
             recipes.extend(STEERED_RECIPES);
         }
         let on_memory = anatomy.slots().contains(&RegisterSlot::Base);
@@ -268,7 +273,7 @@ impl FormPlan {
 
     fn plan_latencies(&mut self, features: &CpuFeatures) {
         let anatomy = self.anatomy.clone();
-        let has = |links: &[Link]| links.iter().all(|link| features.find_missing(link.features()).is_empty());
+        let has = |links: &[Link]| links.iter().all(|link| link.is_available(anatomy.mode(), features));
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
                 if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
@@ -304,7 +309,7 @@ impl FormPlan {
         let Some(chain) = LatencyChain::new(&self.anatomy, ChainEnds { from, to }, links, registers) else {
             return;
         };
-        let Some(turn) = encode_instructions(&chain.period[..chain.turn]) else { return };
+        let Some(turn) = self.anatomy.encode(&chain.period[..chain.turn]) else { return };
         let meaning = ExperimentMeaning::Latency {
             from: from.name.clone(),
             to: to.name.clone(),
@@ -390,9 +395,9 @@ impl FormPlan {
             }
         };
         let chain = LatencyChain::with_fillers(&self.anatomy, ChainEnds { from, to }, &links, registers, fillers)?;
-        let (period, mut init) = (encode_instructions(&chain.period)?, self.build_init()?);
-        init.extend(encode_instructions(&chain.init)?);
-        let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
+        let (period, mut init) = (self.anatomy.encode(&chain.period)?, self.build_init()?);
+        init.extend(self.anatomy.encode(&chain.init)?);
+        let world = self.outline_code(&period, &init).world;
         let world = EntryState { element: self.surroundings.element, ..world };
         let body = CHAIN_COPIES / (1 + links.len() / 3);
         let meaning = ExperimentMeaning::Latency {
@@ -401,7 +406,7 @@ impl FormPlan {
             variant: variant.clone(),
             links,
             ports: None,
-            turn: encode_instructions(&chain.period[..chain.turn])?,
+            turn: self.anatomy.encode(&chain.period[..chain.turn])?,
         };
         Some(FormExperiment { meaning, period, copies: chain.copies, body_copies: body, init, world })
     }
@@ -527,7 +532,7 @@ impl FormPlan {
             let quantity = match chain {
                 None => ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: None },
                 Some((from, to, chain)) => {
-                    let Some(turn) = encode_instructions(&period[..chain.turn]) else { continue };
+                    let Some(turn) = self.anatomy.encode(&period[..chain.turn]) else { continue };
                     let (from, to) = (from.name, to.name);
                     ExperimentMeaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
                 }

@@ -16,7 +16,7 @@
 //! error of a link's cost enters every latency that it is subtracted from.
 
 use super::chain_turns::ChainTurns;
-use super::link_circuits::{self, LinkCircuit, encode_init};
+use super::link_circuits::{CircuitList, LinkCircuit, encode_init};
 use super::modes::estimate_largest_mode;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::regimes::{DIFFERENT_CYCLES, LongChain, RegimeVerdict, ShortChainTimer};
@@ -24,6 +24,7 @@ use super::store_load_trip::StoreLoadTrip;
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::bodies::links::{self, Link};
 use crate::forms::form_anatomy::encode_instructions;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::EntryState;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
@@ -66,6 +67,8 @@ pub struct LinkEstimate {
 /// The costs of all links that this machine supports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkCosts {
+    /// The mode of the links.
+    mode: CodeMode,
     costs: BTreeMap<Link, LinkEstimate>,
     /// Pairs of a store and a load, under both links.
     trips: BTreeMap<Link, StoreLoadTrip>,
@@ -86,8 +89,8 @@ impl LinkCosts {
         regimes: bool,
         random: &mut Random,
     ) -> Result<LinkCosts, RunError> {
-        let mut link_costs = LinkCosts::default();
-        let has = |links: &[Link]| links.iter().all(|link| features.find_missing(link.features()).is_empty());
+        let mut link_costs = LinkCosts { mode: timer.mode, ..LinkCosts::default() };
+        let list = CircuitList { mode: timer.mode, features };
         let mut timed: Vec<Interval> = Vec::new();
         let mut time = |circuits: &[LinkCircuit]| {
             let costs = time_circuits(timer, executor, circuits, random)?;
@@ -96,11 +99,11 @@ impl LinkCosts {
         };
         let nop = LinkCircuit::nop_circuit();
         link_costs.nop_cycles = time(std::slice::from_ref(&nop))?[0].value / nop.body.len() as f64;
-        let within = link_circuits::list_class_circuits(&has);
+        let within = list.list_class_circuits();
         for (circuit, cycles) in within.iter().zip(time(&within)?) {
             link_costs.share_circuit_cost(&circuit.links, cycles);
         }
-        let pairs = link_circuits::list_two_class_circuits(&has);
+        let pairs = list.list_two_class_circuits();
         for (circuit, cycles) in pairs.iter().zip(time(&pairs)?) {
             if circuit.links[0] == links::FROM_HIGH {
                 let whole = (cycles.value - circuit.links.len() as f64).abs() < WHOLE_CYCLES;
@@ -113,15 +116,15 @@ impl LinkCosts {
             let half = Interval { value: cycles.value / 2.0, low: cycles.low / 2.0, high: cycles.high / 2.0 };
             circuit.links.iter().for_each(|link| link_costs.set_cost(*link, half));
         }
-        let threes = link_circuits::list_three_class_circuits(&has);
+        let threes = list.list_three_class_circuits();
         for (circuit, cycles) in threes.iter().zip(time(&threes)?) {
             link_costs.assign_rest_cost(circuit.links[1], cycles, &[circuit.links[0], circuit.links[2]]);
         }
-        let loads = link_circuits::list_load_circuits(&has);
+        let loads = list.list_load_circuits();
         for (circuit, cycles) in loads.iter().zip(time(&loads)?) {
             link_costs.assign_rest_cost(circuit.links[0], cycles, &circuit.links[1..]);
         }
-        let trips = link_circuits::list_memory_circuits(&has);
+        let trips = list.list_memory_circuits();
         let costs = time(trips.as_flattened())?;
         for ([circuit, _], costs) in trips.iter().zip(costs.as_chunks().0) {
             let others: f64 = circuit.links[2..].iter().map(|link| link_costs.estimated_cycles(*link)).sum();
@@ -149,11 +152,11 @@ impl LinkCosts {
         circuits: &[(&LinkCircuit, f64)],
         random: &mut Random,
     ) -> Result<(), RunError> {
-        let init = encode_init();
+        let init = encode_init(timer.mode);
         for (circuit, cost) in circuits.iter().filter(|(circuit, _)| !circuit.links.is_empty()) {
-            let period = encode_instructions(&circuit.body).expect("links can be encoded");
-            let (world, surroundings) = find_surroundings(&period, &init);
-            let Some(turns) = ChainTurns::from_period(&period, 1) else { continue };
+            let period = encode_instructions(timer.mode, &circuit.body).expect("links can be encoded");
+            let (world, surroundings) = find_surroundings(timer.mode, &period, &init);
+            let Some(turns) = ChainTurns::from_period(timer.mode, &period, 1) else { continue };
             let chain = LongChain { turns, init: &init, world, cycles: &[*cost; 2] };
             let mut fenced = ShortChainTimer { timer, surroundings, executor: &mut *executor, random: &mut *random };
             let slopes = fenced.screen_chains(&[&chain])?.remove(0);
@@ -265,7 +268,7 @@ impl LinkCosts {
 
     /// Adopts a cost from an earlier part of the same survey, so that all rows use the same ones.
     pub fn adopt_cost(&mut self, name: &str, cost: LinkEstimate) {
-        self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);
+        self.costs.iter_mut().filter(|(link, _)| link.name(self.mode) == name).for_each(|(_, known)| *known = cost);
     }
 
     /// Core cycles per NOP: one over the width of the core.
@@ -275,13 +278,13 @@ impl LinkCosts {
 
     /// Name and cost of every link.
     pub fn costs(&self) -> impl Iterator<Item = (&'static str, LinkEstimate)> {
-        self.costs.iter().map(|(link, cost)| (link.name, *cost))
+        self.costs.iter().map(|(link, cost)| (link.name(self.mode), *cost))
     }
 }
 
 /// The entry state and surroundings that a circuit's program needs.
-fn find_surroundings(period: &[u8], init: &[u8]) -> (EntryState, TimingSurroundings) {
-    let world = Snippet::new(period.to_vec(), init.to_vec(), "").outline(true).world;
+fn find_surroundings(mode: CodeMode, period: &[u8], init: &[u8]) -> (EntryState, TimingSurroundings) {
+    let world = Snippet::new(period.to_vec(), init.to_vec(), "").with_mode(mode).outline(true).world;
     (world, TimingSurroundings { touches_memory: true, vectors: world.vectors, ..TimingSurroundings::default() })
 }
 
@@ -292,15 +295,15 @@ fn time_circuits(
     circuits: &[LinkCircuit],
     random: &mut Random,
 ) -> Result<Vec<Interval>, RunError> {
-    let init = encode_init();
+    let init = encode_init(timer.mode);
     // Each circuit is timed by itself: wide vector units sleep while narrower code runs.
     let program = |circuit: &LinkCircuit| {
-        let period = encode_instructions(&circuit.body).expect("links can be encoded");
-        let (world, surroundings) = find_surroundings(&period, &init);
+        let period = encode_instructions(timer.mode, &circuit.body).expect("links can be encoded");
+        let (world, surroundings) = find_surroundings(timer.mode, &period, &init);
         let program = timer.build_program(world, &init, &period, CIRCUIT_TURNS);
         (LoopedProgram { program, copies: CIRCUIT_TURNS, loops: CIRCUIT_LOOPS }, surroundings)
     };
-    let control = program(&LinkCircuit::control_circuit()).0;
+    let control = program(&LinkCircuit::control_circuit(timer.mode)).0;
     let programs = circuits.iter().map(program).map(|(timed, around)| ([timed, control.clone()], around));
     let programs: Vec<([LoopedProgram; 2], TimingSurroundings)> = programs.collect();
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); circuits.len()];

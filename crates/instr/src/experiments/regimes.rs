@@ -300,11 +300,11 @@ impl<'a> ChosenChain<'a> {
         if !is_chain || stores || plan.surroundings.emptied || self.cycles.len() < 2 {
             return None;
         }
-        let mut turns = ChainTurns::from_period(period, *copies)?;
+        let mut turns = ChainTurns::from_period(world.mode, period, *copies)?;
         if self.variation == Some(ChainVariation::Cleared) {
             // Instructions that only clear registers never wait.
-            let waiting = ChainTurns::from_period(&planned.period, planned.copies)?.each;
-            turns = ChainTurns::with_cleared(period, *copies, turns.each - waiting)?;
+            let waiting = ChainTurns::from_period(world.mode, &planned.period, planned.copies)?.each;
+            turns = ChainTurns::with_cleared(world.mode, period, *copies, turns.each - waiting)?;
         }
         let range = TURN_LEAST..=SLOW_CYCLES * turns.each as f64;
         let chain = LongChain { turns, init, world: *world, cycles: &self.cycles };

@@ -17,7 +17,7 @@ const CHAIN_INSTRUCTIONS: usize = 96;
 /// The experiments of a sequence with this init code. Rates come first, then latencies if
 /// requested.
 pub(super) fn plan_sequence(sequence: &InstructionSequence, init: &[u8], latency: bool) -> Vec<FormExperiment> {
-    let code = Listing::from_bytes(init);
+    let code = Listing::from_code(init, sequence.mode());
     let set = code.instructions().iter().map(registers_written).fold(RegisterSet::EMPTY, RegisterSet::union);
     let mut recipes = RECIPES.to_vec();
     if sequence.carried_registers().flags() != 0 {
@@ -46,7 +46,7 @@ fn plan_rate(sequence: &InstructionSequence, recipe: ThroughputRecipe, set: Regi
         program: Some(recipe),
         variant: None,
     };
-    build_experiment(meaning, &body, repetitions)
+    build_experiment(sequence, meaning, &body, repetitions)
 }
 
 /// Repetitions that wait for each other through this carrier only. `None` if other dependencies
@@ -64,13 +64,18 @@ fn plan_chain(sequence: &InstructionSequence, carrier: DependencyCarrier, set: R
         variant: None,
         links: Vec::new(),
         ports: None,
-        turn: encode_instructions(sequence.instructions())?,
+        turn: sequence.bytes(),
     };
-    build_experiment(meaning, &body, CHAIN_INSTRUCTIONS / sequence.instructions().len())
+    build_experiment(sequence, meaning, &body, CHAIN_INSTRUCTIONS / sequence.instructions().len())
 }
 
-fn build_experiment(meaning: ExperimentMeaning, body: &ThroughputBody, repetitions: usize) -> Option<FormExperiment> {
-    let code = |instructions: &[Instruction]| encode_instructions(instructions);
+fn build_experiment(
+    sequence: &InstructionSequence,
+    meaning: ExperimentMeaning,
+    body: &ThroughputBody,
+    repetitions: usize,
+) -> Option<FormExperiment> {
+    let code = |instructions: &[Instruction]| encode_instructions(sequence.mode(), instructions);
     let (period, init) = (code(&body.period)?, code(&body.init)?);
     Some(FormExperiment {
         meaning,

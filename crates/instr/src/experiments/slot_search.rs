@@ -276,19 +276,20 @@ mod tests {
     use super::*;
     use crate::forms::form_anatomy::FormAnatomy;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
 
     fn plan(name: &str) -> FormPlan {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        let target = criteria.select(list_forms()).unwrap().remove(0);
+        let target = criteria.select(list_forms(CodeMode::default())).unwrap().remove(0);
         FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
     }
 
     #[test]
     fn periods_are_whole_groups_that_units_do_not_limit() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0, CodeMode::Bits64);
         let curves = FillerCurves::default();
         let effort = SurveyEffort::FULL;
         let form = FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[], filler_curves: &curves };
@@ -311,7 +312,7 @@ mod tests {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let curves = FillerCurves::default();
         let call = |step: f64, slots: f64| {
-            let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), step, 3.0);
+            let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), step, 3.0, CodeMode::Bits64);
             let effort = SurveyEffort::FULL;
             let form = FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[], filler_curves: &curves };
             form.choose_call_cycles(slots)

@@ -13,10 +13,12 @@
 //! millisecond.
 
 use crate::forms::form_anatomy::encode_instructions;
+use cyclescope_code::asm::registers::{RegisterSet, registers_read, registers_written};
+use cyclescope_code::asm::{CodeMode, Listing};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::program::{EntryState, Program, ProgramRecipe, VectorSetup};
+use cyclescope_code::program::{EntryState, LoopPlan, Program, ProgramRecipe, VectorSetup};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::mean;
@@ -109,8 +111,10 @@ pub struct ProgramTimer<'a> {
     pub clock: &'a Clock,
     /// Resolution of the clock in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles.
+    /// Latency in core cycles of the ruler's links, `imul r64, r64` or `imul r32, r32`.
     pub imul_latency: f64,
+    /// The mode of all programs.
+    pub mode: CodeMode,
     /// The ruler and the width sentinel, in the order of their calls.
     ruler: [Program; RULER_CALLS],
     /// The wake-up checks of 256 and 512 bits.
@@ -157,15 +161,17 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY_LEAST: u32 = 16;
 
 impl<'a> ProgramTimer<'a> {
-    /// A timer by this clock, its resolution, and the ruler's latency.
-    pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> ProgramTimer<'a> {
-        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(clock);
+    /// A timer of programs of a mode by this clock, its resolution, and the ruler's latency.
+    pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64, mode: CodeMode) -> ProgramTimer<'a> {
+        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::for_mode(clock, mode);
         ProgramTimer {
             clock,
             step,
             imul_latency,
+            mode,
             ruler: [short, long, sentinel],
-            wake_up_checks: [VectorSetup::Ymm, VectorSetup::Zmm].map(|vectors| build_wake_up_check(clock, vectors)),
+            wake_up_checks: [VectorSetup::Ymm, VectorSetup::Zmm]
+                .map(|vectors| build_wake_up_check(clock, mode, vectors)),
             widths: RefCell::default(),
             rest: RefCell::default(),
             probe: RefCell::default(),
@@ -187,7 +193,8 @@ impl<'a> ProgramTimer<'a> {
         repeats: usize,
         lead: usize,
     ) -> Program {
-        ProgramRecipe { world, init, lead, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
+        let looped = Some(choose_loop(world.mode, [init, period]));
+        ProgramRecipe { world, init, lead, looped, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
     }
 
     /// Times programs. Returns timings by layout, then program. All layouts are one batch, because
@@ -376,6 +383,24 @@ impl<'a> ProgramTimer<'a> {
     }
 }
 
+/// A loop that a register counts which the code does not use: few instructions of 32-bit code use the
+/// usual one.
+fn choose_loop(mode: CodeMode, code: [&[u8]; 2]) -> LoopPlan {
+    let uses = |code: &[u8]| {
+        let listing = Listing::from_code(code, mode);
+        let touched = |one: &Instruction| registers_read(one).union(registers_written(one));
+        listing.instructions().iter().map(touched).fold(RegisterSet::EMPTY, RegisterSet::union)
+    };
+    if mode == CodeMode::Bits64 {
+        return LoopPlan::PLAIN;
+    }
+    let used = code.map(uses).into_iter().fold(RegisterSet::EMPTY, RegisterSet::union);
+    let is_free = |register: &Register| !used.contains(*register) && *register != Register::RSP;
+    let usual = mode.register(Register::R15).full_register();
+    let all = [usual].into_iter().chain((0..mode.general_registers() as u32).map(|number| Register::RAX + number));
+    all.filter(is_free).map(LoopPlan::counted_by).next().unwrap_or(LoopPlan::PLAIN)
+}
+
 /// Calls of a program and its probe in a round.
 fn count_program_calls(emptied: bool) -> usize {
     1 + CALL_LENGTHS.len() + 1 + usize::from(emptied)
@@ -396,14 +421,14 @@ fn split_evenly(programs: usize) -> Vec<Range<usize>> {
 }
 
 /// The chain of this width that checks whether vector units are awake.
-fn build_wake_up_check(clock: &Clock, vectors: VectorSetup) -> Program {
+fn build_wake_up_check(clock: &Clock, mode: CodeMode, vectors: VectorSetup) -> Program {
     let (code, register) = match vectors {
         VectorSetup::Zmm => (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
         _ => (Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
     };
     let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
-    let link = encode_instructions(&[link]).expect("a plain instruction");
-    let world = EntryState { vectors, avx: true, ..EntryState::default() };
+    let link = encode_instructions(mode, &[link]).expect("a plain instruction");
+    let world = EntryState { mode, vectors, avx: true, ..EntryState::default() };
     ProgramRecipe { world, ..ProgramRecipe::with_loop(clock, &link, WAKE_UP_LINKS) }.build()
 }
 
@@ -448,6 +473,7 @@ mod tests {
                 cyclescope_code::clock::ALL_CLOCKS.iter().find(|c| c.name == "rdtscp-lfence").unwrap(),
                 step as f64,
                 3.0,
+                CodeMode::default(),
             );
             let layouts = timed(&timer, Scenario { step, ratio, ..Scenario::default() }, 8);
             let cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
@@ -465,7 +491,7 @@ mod tests {
             let sizes: Vec<usize> = groups.iter().map(Range::len).collect();
             assert!(sizes[0] <= ROUND_PROGRAMS && sizes[0] - sizes[sizes.len() - 1] <= 1, "{sizes:?}");
         }
-        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0, CodeMode::Bits64);
         let chain = |links: usize| {
             let body = parse_assembly(&"imul rax, rax;".repeat(links)).unwrap();
             let program = timer.build_program(EntryState::default(), &[], body.bytes(), 16);
@@ -499,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_chains_cost_is_right_while_the_clock_jumps() {
-        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0, CodeMode::Bits64);
         let frequency = SimulatedFrequency { drift: 0.0, jump_rate: 1e-4 };
         let layouts = timed(&timer, Scenario { step: 2, frequency, ..Scenario::default() }, 40);
         let mut cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();

@@ -248,7 +248,7 @@ mod tests {
             let mut bytes = HashSet::new();
             for constant in &anatomy.constants {
                 let other = anatomy.with_constant(*constant).unwrap_or_else(|| panic!("{form:?} has no {constant}"));
-                let instance = crate::forms::form_anatomy::encode_instructions(&[other.sample]).unwrap();
+                let instance = other.encode(&[other.sample]).unwrap();
                 bytes.insert(instance);
             }
             assert_eq!(bytes.len(), anatomy.constants.len(), "{form:?} {:?}", anatomy.constants);

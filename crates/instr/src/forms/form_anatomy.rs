@@ -6,6 +6,7 @@
 
 use super::encoded_constant::{self, EncodedConstant};
 use super::instruction_setting;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::{InstructionForm, OperandChoice};
 use cyclescope_code::asm::registers::{HIGH_BYTES, nth_register_like};
 use iced_x86::{
@@ -201,8 +202,9 @@ impl FormAnatomy {
     pub fn from_form(form: InstructionForm) -> Option<FormAnatomy> {
         // R14 has no high byte and needs REX. RDI is for forms with AH, which exclude REX. It is
         // also for 3DNow!, where iced 1.22 omits the REX and so encodes another base.
-        let bases = match form.code.op_code().encoding() {
-            EncodingKind::D3NOW => [Register::RDI; 2],
+        let bases = match (form.mode, form.code.op_code().encoding()) {
+            (CodeMode::Bits32, _) => [Register::EDI; 2],
+            (_, EncodingKind::D3NOW) => [Register::RDI; 2],
             _ => [Register::R14, Register::RDI],
         };
         let setting = instruction_setting::find_setting(form.code);
@@ -468,15 +470,25 @@ impl FormAnatomy {
     pub(crate) fn code(&self) -> Code {
         self.form.code
     }
+
+    /// The mode that the form is for.
+    pub(crate) fn mode(&self) -> CodeMode {
+        self.form.mode
+    }
+
+    /// The machine code of instances and other instructions in the form's mode.
+    pub(crate) fn encode(&self, instructions: &[Instruction]) -> Option<Vec<u8>> {
+        encode_instructions(self.form.mode, instructions)
+    }
 }
 
-/// The machine code of instructions. Branches are relative to each other's place. `None` if one
-/// can't be encoded.
-pub fn encode_instructions(instructions: &[Instruction]) -> Option<Vec<u8>> {
-    let mut encoder = Encoder::new(64);
+/// The machine code of instructions in a mode. Those that are written for 64-bit mode become their
+/// counterparts. Branches are relative to each other's place. `None` if one can't be encoded.
+pub fn encode_instructions(mode: CodeMode, instructions: &[Instruction]) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(mode.bits());
     let mut at = 0;
     for instruction in instructions {
-        at += encoder.encode(instruction, at).ok()? as u64;
+        at += encoder.encode(&mode.convert_own(instruction), at).ok()? as u64;
     }
     Some(encoder.take_buffer())
 }

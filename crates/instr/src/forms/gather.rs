@@ -90,9 +90,11 @@ pub(crate) fn write_indices(anatomy: &FormAnatomy, instance: &Instruction, name:
     let base = instance.memory_base();
     let mut code = Vec::new();
     for at in 0..index.size() / bytes {
-        let place = MemoryOperand::with_base_displ(base, INDEX_OFFSET + (at * bytes) as i64);
-        let mov = if bytes == 8 { Code::Mov_rm64_imm32 } else { Code::Mov_rm32_imm32 };
-        code.push(Instruction::with2(mov, place, offset(at, &mut random) as i32).ok()?);
+        let parts = [offset(at, &mut random) as u32, 0];
+        for (part, value) in parts[..bytes / 4].iter().enumerate() {
+            let place = MemoryOperand::with_base_displ(base, INDEX_OFFSET + (at * bytes + 4 * part) as i64);
+            code.push(Instruction::with2(Code::Mov_rm32_imm32, place, *value).ok()?);
+        }
     }
     let load = match (index.is_zmm(), index.is_ymm(), index.number()) {
         (true, ..) => Code::EVEX_Vmovups_zmm_k1z_zmmm512,

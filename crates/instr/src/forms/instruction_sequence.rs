@@ -9,7 +9,7 @@ use cyclescope_code::asm::forms::{self, FormPrefix, InstructionForm};
 use cyclescope_code::asm::registers::{
     HIGH_BYTES, RegisterSet, nth_register_like, registers_merged, registers_read, registers_written,
 };
-use cyclescope_code::asm::{as_encoded, format_instruction};
+use cyclescope_code::asm::{CodeMode, as_encoded, format_instruction};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 
 /// Instructions that are measured as a unit.
@@ -37,11 +37,14 @@ impl InstructionSequence {
                 let remedy = "leave branches and RIP-relative addresses out, or measure it with `cyclescope run`";
                 return refused("can't be repeated as it is", remedy);
             }
+            let mode = CodeMode::from_instruction(instruction);
+            let counter = mode.register(Register::R15);
             let touched = registers_read(instruction).union(registers_written(instruction));
-            if touched.contains(Register::R15) {
-                return refused("uses r15, which counts the loop", "take another register");
+            if touched.contains(counter) {
+                let why = format!("uses {}, which counts the loop", format!("{counter:?}").to_lowercase());
+                return refused(&why, "take another register");
             }
-            let form = forms::all_forms().find(|form| matches_form(instruction, form));
+            let form = forms::all_forms_of(mode).find(|form| matches_form(instruction, form));
             match form.filter(|form| FormAnatomy::from_form(*form).is_some()) {
                 Some(form) => found.push(form),
                 None => return refused("has no form in the instruction database", "take another instruction"),
@@ -66,6 +69,11 @@ impl InstructionSequence {
         &self.forms
     }
 
+    /// The mode of the code.
+    pub fn mode(&self) -> CodeMode {
+        self.forms.first().map_or(CodeMode::default(), |form| form.mode)
+    }
+
     /// The anatomy of each form.
     pub fn anatomies(&self) -> impl Iterator<Item = FormAnatomy> {
         self.forms.iter().filter_map(|form| FormAnatomy::from_form(*form))
@@ -73,7 +81,7 @@ impl InstructionSequence {
 
     /// The machine code.
     pub fn bytes(&self) -> Vec<u8> {
-        encode_instructions(&self.instructions).unwrap_or_default()
+        encode_instructions(self.mode(), &self.instructions).unwrap_or_default()
     }
 
     /// The assembly in one line.

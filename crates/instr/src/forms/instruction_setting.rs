@@ -3,14 +3,17 @@
 //! A setting says nothing about costs. It lists the register and memory values that an instruction
 //! needs to run repeatedly and do its usual work.
 
-use iced_x86::{Code, Mnemonic};
+use super::form_anatomy::{FormAnatomy, RegisterSlot, encode_instructions};
+use cyclescope_code::asm::registers::registers_written;
+use cyclescope_code::asm::{self, CodeMode};
+use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// The header of an XSAVE area must be zero where XSAVE does not write it (Intel SDM vol. 1,
 /// 13.4.2).
 macro_rules! cleared {
     () => {
-        "xor ebx, ebx; mov [r14+512], rbx; mov [r14+520], rbx; mov [r14+528], rbx; mov [r14+536], rbx; \
-         mov [r14+544], rbx; mov [r14+552], rbx; mov [r14+560], rbx; mov [r14+568], rbx"
+        "xorps xmm0, xmm0; movups [r14+512], xmm0; movups [r14+528], xmm0; movups [r14+544], xmm0; \
+         movups [r14+560], xmm0"
     };
 }
 
@@ -21,8 +24,11 @@ pub(crate) struct InstructionSetting {
     pub mnemonics: &'static [Mnemonic],
     /// The instructions, by code, if the setting applies only to some of their operands.
     pub codes: &'static [Code],
-    /// Assembly that runs once before the body. R14 holds the address of memory operands.
+    /// Assembly of 64-bit mode that runs once before the body. R14 holds the address of memory
+    /// operands. Without a text of its own, 32-bit code gets its counterpart.
     pub init: &'static str,
+    /// The same for 32-bit code, if it differs. EBX holds the address of memory operands.
+    pub narrow_init: Option<&'static str>,
     /// Chains reset the values that they run through.
     pub restores_values: bool,
     /// Operands have full mantissas: the time may depend on them.
@@ -46,6 +52,7 @@ pub(crate) const NO_SETTING: InstructionSetting = InstructionSetting {
     mnemonics: &[],
     codes: &[],
     init: "",
+    narrow_init: None,
     restores_values: false,
     full_mantissas: false,
     squared: false,
@@ -75,6 +82,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         // none here.
         init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303; mov ebp, ecx; mov esi, ecx; \
                mov edi, ecx",
+        narrow_init: Some("xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303; mov esi, ecx"),
         restores_values: true,
         ..NO_SETTING
     },
@@ -131,6 +139,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
     InstructionSetting {
         mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
         init: "xor ebp, ebp; xor esi, esi; xor edi, edi",
+        narrow_init: Some("xor ebx, ebx; xor esi, esi"),
         restores_values: true,
         ..NO_SETTING
     },
@@ -171,6 +180,12 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
             Mnemonic::Pushfq,
             Mnemonic::Popf,
             Mnemonic::Popfq,
+            Mnemonic::Pushfd,
+            Mnemonic::Popfd,
+            Mnemonic::Pusha,
+            Mnemonic::Pushad,
+            Mnemonic::Popa,
+            Mnemonic::Popad,
             Mnemonic::Leave,
             Mnemonic::Maskmovdqu,
             Mnemonic::Maskmovq,
@@ -229,6 +244,36 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
     InstructionSetting {
         mnemonics: &[Mnemonic::Mov],
         init: "xor r10d, r10d; xor r11d, r11d; xor r12d, r12d",
+        narrow_init: Some("xor eax, eax; xor ecx, ecx; xor edx, edx"),
+        ..NO_SETTING
+    },
+    // 32-bit code needs these segments: a far pointer to the flat one of its data (Linux,
+    // `__USER_DS`).
+    InstructionSetting {
+        codes: &[Code::Les_r32_m1632, Code::Lds_r32_m1632, Code::Lss_r32_m1632],
+        narrow_init: Some("mov dword ptr [ebx+4], 0x2b"),
+        restores_values: true,
+        prepared: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        codes: &[Code::Les_r16_m1616, Code::Lds_r16_m1616, Code::Lss_r16_m1616],
+        narrow_init: Some("mov word ptr [ebx+2], 0x2b"),
+        restores_values: true,
+        prepared: true,
+        ..NO_SETTING
+    },
+    // Bounds that every index lies between.
+    InstructionSetting {
+        codes: &[Code::Bound_r32_m3232],
+        narrow_init: Some("mov dword ptr [ebx], 0x80000000; mov dword ptr [ebx+4], 0x7fffffff"),
+        prepared: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        codes: &[Code::Bound_r16_m1616],
+        narrow_init: Some("mov dword ptr [ebx], 0x7fff8000"),
+        prepared: true,
         ..NO_SETTING
     },
     InstructionSetting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), restores_values: true, ..NO_SETTING },
@@ -277,6 +322,26 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         ..NO_SETTING
     },
 ];
+
+/// The machine code of a form's init code. `None` if the mode lacks an instruction of it. The base of
+/// memory operands points to the memory of R14 and keeps its value.
+pub(crate) fn build_init(anatomy: &FormAnatomy) -> Option<Vec<u8>> {
+    let (mode, setting) = (anatomy.mode(), find_setting(anatomy.code()));
+    let own = setting.narrow_init.filter(|_| mode == CodeMode::Bits32);
+    let parsed = match own {
+        Some(text) => asm::parse_for_mode(text, mode, None),
+        None => asm::parse_assembly(setting.init),
+    };
+    let parsed = parsed.expect("settings are valid assembly");
+    let (has_base, base) = (anatomy.slots().contains(&RegisterSlot::Base), anatomy.sample.memory_base());
+    let keeps_base = |one: &&Instruction| !(has_base && registers_written(one).contains(base.full_register()));
+    let mut instructions: Vec<Instruction> = parsed.instructions().iter().filter(keeps_base).copied().collect();
+    if has_base && mode == CodeMode::Bits32 {
+        let copy = Instruction::with2(Code::Mov_r64_rm64, base.full_register(), Register::R14);
+        instructions.insert(0, copy.expect("two registers"));
+    }
+    encode_instructions(mode, &instructions)
+}
 
 /// Finds the setting of an instruction.
 pub(crate) fn find_setting(code: Code) -> &'static InstructionSetting {

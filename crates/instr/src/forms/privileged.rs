@@ -1,8 +1,7 @@
 //! Instructions that need ring 0, and instructions that ring 0 refuses.
 
-use super::form_anatomy::{FormAnatomy, encode_instructions};
+use super::form_anatomy::FormAnatomy;
 use super::instruction_setting;
-use cyclescope_code::asm;
 use cyclescope_code::program::LoopPlan;
 use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalReason, RefusalRules, judge_code};
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -33,9 +32,9 @@ pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
     if is_branch(&anatomy.sample) {
         return None;
     }
-    let init = asm::parse_assembly(instruction_setting::find_setting(anatomy.code()).init).ok()?;
-    let snippet = encode_instructions(&[anatomy.sample])?;
-    check_ring_0(init.bytes(), &snippet, CHECKED_COPIES)
+    let init = instruction_setting::build_init(anatomy)?;
+    let snippet = anatomy.encode(&[anatomy.sample])?;
+    check_ring_0(&init, &snippet, CHECKED_COPIES)
 }
 
 /// Why ring 0 refuses `copies` copies of a snippet. `None` if they run.

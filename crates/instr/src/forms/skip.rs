@@ -1,13 +1,13 @@
 //! Reasons to skip a form: a closed list.
 
-use super::form_anatomy::{FormAnatomy, encode_instructions};
+use super::form_anatomy::FormAnatomy;
 use super::privileged;
-use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::{CodeMode, Listing};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_exec::PrivilegeRing;
 use cyclescope_exec::kernel::refusal::RefusalReason;
-use iced_x86::{Code, CpuidFeature, Instruction, Mnemonic, OpCodeOperandKind};
+use iced_x86::{Code, CpuidFeature, FlowControl, Instruction, Mnemonic, OpCodeOperandKind, OpKind};
 
 /// Why a form is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ pub(crate) fn explain_undefined(anatomy: &FormAnatomy, error: &RunError) -> Opti
         RunError::Exception { vector: UNDEFINED_VECTOR, instruction, .. } => instruction.as_deref()?,
         _ => return None,
     };
-    let text = Listing::from_bytes(&encode_instructions(&[anatomy.sample])?).text();
+    let text = Listing::from_code(&anatomy.encode(&[anatomy.sample])?, anatomy.mode()).text();
     let mnemonic = text.split_whitespace().next()?;
     let own = instruction.starts_with(mnemonic) && instruction.ends_with("in the snippet");
     let what = "raises #UD on this processor, although CPUID has what it needs";
@@ -113,10 +113,7 @@ const SKIPPED_MNEMONICS: &[(SkipReason, &[Mnemonic])] = &[
             Mnemonic::Str,
         ],
     ),
-    (
-        SkipReason::RaisesException,
-        &[Mnemonic::Ud0, Mnemonic::Ud1, Mnemonic::Ud2, Mnemonic::Int1, Mnemonic::Int3, Mnemonic::Into],
-    ),
+    (SkipReason::RaisesException, &[Mnemonic::Ud0, Mnemonic::Ud1, Mnemonic::Ud2, Mnemonic::Int1, Mnemonic::Int3]),
     (
         SkipReason::NeedsState,
         &[
@@ -186,15 +183,27 @@ fn skip_in_any_mode(sample: &Instruction) -> Option<SkipReason> {
     if info.op_kinds().contains(&OpCodeOperandKind::mem_offs) {
         return Some(SkipReason::AbsoluteAddress);
     }
-    // Needs a stack segment other than the system's, or memory below 4 GiB.
+    // Needs a stack segment other than the system's, or memory below 4 GiB or 64 KiB.
     use Code::{Clzerod, Clzerow, Lss_r16_m1616, Lss_r32_m1632, Lss_r64_m1664};
-    if matches!(info.code(), Lss_r16_m1616 | Lss_r32_m1632 | Lss_r64_m1664 | Clzerow | Clzerod) {
+    let unset = match CodeMode::from_instruction(sample) {
+        CodeMode::Bits64 => {
+            matches!(info.code(), Lss_r16_m1616 | Lss_r32_m1632 | Lss_r64_m1664 | Clzerow | Clzerod)
+        }
+        CodeMode::Bits32 => info.code() == Clzerow || is_short_jump_target(sample),
+    };
+    if unset {
         return Some(SkipReason::NeedsState);
     }
     let tiles = (0..sample.op_count()).any(|operand| sample.op_register(operand).is_tmm());
     let tile_features = [CpuidFeature::AMX_TILE, CpuidFeature::AMX_INT8, CpuidFeature::AMX_BF16];
     let needs = |feature: &CpuidFeature| tile_features.contains(feature);
     (tiles || sample.cpuid_features().iter().any(needs)).then_some(SkipReason::NeedsState)
+}
+
+/// Whether a near branch leads to a 16-bit address, where no code is.
+fn is_short_jump_target(sample: &Instruction) -> bool {
+    let is_branch = sample.flow_control() != FlowControl::Next && sample.op_kind(0) != OpKind::NearBranch32;
+    is_branch && sample.op_code().operand_size() == 16
 }
 
 fn skip_by_mnemonic(mnemonic: Mnemonic) -> Option<SkipReason> {

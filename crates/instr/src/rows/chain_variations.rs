@@ -144,6 +144,7 @@ impl RowAnalysis<'_> {
         renamed: Option<f64>,
     ) -> Option<LatencyFigure> {
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
+        let mode = self.plan.anatomy.mode();
         let LinkEstimate { cycles, certain, .. } = self.link_costs.sum(links)?;
         // Links that don't depend on the convention.
         let own = |link: &&Link| match renamed {
@@ -169,10 +170,10 @@ impl RowAnalysis<'_> {
         let (cycles, taken) = if whole { (other_links.cycles, apart) } else { (cycles, links.clone()) };
         let margin = self.link_costs.sum(&taken)?.margin;
         let cost = memory_links::subtract_cost(raw.widen_by(margin), cycles);
-        let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
+        let turn = Listing::from_code(turn, mode).text().replace('\n', "; ");
         let subtracted = match taken.is_empty() {
             true => String::new(),
-            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::join_names(&taken)),
+            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::join_names(&taken, mode)),
         };
         let latency = OperandLatency {
             from: from.clone(),

@@ -234,11 +234,12 @@ mod tests {
     use crate::experiments::program_reading::ConstantReadings;
     use crate::forms::target_form::TargetForm;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_core::machine::Machine;
 
     fn find_target(name: &str) -> TargetForm {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        criteria.select(list_forms()).unwrap().remove(0)
+        criteria.select(list_forms(CodeMode::default())).unwrap().remove(0)
     }
 
     /// Readings with these rates and latencies. `stray` layouts of the first rate took half as
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn every_constant_has_a_plan_like_the_general_constants() {
         let features = Machine::detect().features;
-        let several = list_forms()
+        let several = list_forms(CodeMode::default())
             .into_iter()
             .filter(|target| target.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
         for target in several.step_by(7) {

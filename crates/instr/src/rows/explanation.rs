@@ -16,7 +16,7 @@ use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
 use crate::experiments::slot_judgement::estimate_all_slots;
 use crate::experiments::slot_reading::SlotReading;
-use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::{CodeMode, Listing};
 use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -249,13 +249,15 @@ impl RowExplainer<'_> {
         raw: Option<f64>,
     ) -> ProgramTrial {
         let (row, link_costs) = (self.row, self.link_costs);
+        let mode = self.plan.anatomy.mode();
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
         let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
-        let mut trial = ProgramTrial { question: "latency", from, to, variant, assembly: disassemble(turn), ..trial };
+        let mut trial =
+            ProgramTrial { question: "latency", from, to, variant, assembly: disassemble(turn, mode), ..trial };
         let one = |link: &Link| {
             let cost = link_costs.sum(&[*link]);
             LinkCost {
-                name: link.name.to_string(),
+                name: link.name(mode).to_string(),
                 cycles: cost.map(|cost| cost.cycles),
                 certain: cost.is_some_and(|cost| cost.certain),
                 margin: cost.map(|cost| cost.margin),
@@ -316,8 +318,8 @@ fn empty_trial(experiment: &FormExperiment) -> ProgramTrial {
         from: None,
         to: None,
         variant: None,
-        assembly: disassemble(&experiment.period),
-        init: disassemble(&experiment.init),
+        assembly: disassemble(&experiment.period, experiment.world.mode),
+        init: disassemble(&experiment.init, experiment.world.mode),
         copies: experiment.count_repeats(usize::MAX) * experiment.copies,
         links: Vec::new(),
         passes: Vec::new(),
@@ -330,8 +332,8 @@ fn empty_trial(experiment: &FormExperiment) -> ProgramTrial {
     }
 }
 
-fn disassemble(code: &[u8]) -> String {
-    Listing::from_bytes(code).text()
+fn disassemble(code: &[u8], mode: CodeMode) -> String {
+    Listing::from_code(code, mode).text()
 }
 
 fn find_spread(cycles: &[f64]) -> Option<PassSpread> {
@@ -505,7 +507,7 @@ mod tests {
 
     fn plan_addition() -> FormPlan {
         let criteria = FormCriteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
-        let target = criteria.select(list_forms()).unwrap().remove(0);
+        let target = criteria.select(list_forms(CodeMode::default())).unwrap().remove(0);
         FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
     }
 

@@ -6,6 +6,7 @@
 use super::dispatch_slots::DispatchSlots;
 use crate::experiments::port_usage::PortUsage;
 use crate::forms::encoded_constant::EncodedConstant;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::DEFAULT_OFFER;
 use cyclescope_measure::result::caveat::Caveat;
@@ -158,6 +159,9 @@ fn default_executor() -> String {
 /// The result for one form or sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstrRow {
+    /// The mode of the code.
+    #[serde(default, skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// The name in the instruction database (iced's `Code`). For a sequence: its assembly.
     pub code: String,
     /// The mnemonic in lower case. For a sequence: its assembly.

@@ -114,6 +114,7 @@ pub(crate) mod tests {
     use crate::experiments::slot_judgement::SlotVerdict;
     use crate::rows::dispatch_slots::DispatchSlots;
     use crate::rows::instr_row::{LatencyBound, OperandLatency, RateMode, ReciprocalThroughput, RowStatus};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_core::statistics::Interval;
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::Quantity;
@@ -160,6 +161,7 @@ pub(crate) mod tests {
     /// A row with these latencies and this reciprocal throughput.
     pub(crate) fn row(name: &str, operands: &str, latency: Vec<OperandLatency>, throughput: f64) -> InstrRow {
         InstrRow {
+            bits: CodeMode::default(),
             code: format!("{name}_code"),
             mnemonic: name.to_string(),
             operands: operands.to_string(),

@@ -206,7 +206,7 @@ impl RowAnalysis<'_> {
                 bound: LatencyBound::Exact,
                 variant: variant.map(str::to_string),
                 immediate: None,
-                chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
+                chain: Listing::from_code(&experiment.period, experiment.world.mode).text().replace('\n', "; "),
                 regimes: None,
             });
         }

@@ -162,6 +162,7 @@ pub(super) mod tests {
     use super::*;
     use crate::forms::form_anatomy::FormAnatomy;
     use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_core::machine::Machine;
     use cyclescope_core::unit::Unit;
 
@@ -180,7 +181,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn plan(name: &str) -> FormPlan {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        let target = criteria.select(list_forms()).unwrap().remove(0);
+        let target = criteria.select(list_forms(CodeMode::default())).unwrap().remove(0);
         FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
     }
 

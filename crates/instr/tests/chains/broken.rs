@@ -29,9 +29,12 @@ fn latency(experiments: &[FormExperiment], from_name: &str, to_name: &str, speci
 
 /// The experiment with a modified period.
 fn changed(experiment: &FormExperiment, change: impl FnOnce(&mut Vec<Instruction>)) -> FormExperiment {
-    let mut period = decode(&experiment.period);
+    let mut period = decode(&experiment.period, experiment.world.mode);
     change(&mut period);
-    FormExperiment { period: encode_instructions(&period).expect("it can be encoded"), ..experiment.clone() }
+    FormExperiment {
+        period: encode_instructions(experiment.world.mode, &period).expect("it can be encoded"),
+        ..experiment.clone()
+    }
 }
 
 fn refused(experiment: &FormExperiment, sample: &Instruction) -> String {
@@ -71,7 +74,7 @@ fn a_removed_link_opens_a_chain() {
     let (all, sample) = experiments(Code::Add_rm64_r64, "r64, r64");
     let chain = latency(&all, "op1", "flags", None);
     assert!(judge(&chain, &sample).is_ok());
-    let links = decode(&chain.period).len();
+    let links = decode(&chain.period, chain.world.mode).len();
     for link in 1..links {
         let removed = changed(&chain, |period| {
             period.remove(link);

@@ -12,6 +12,7 @@ mod values;
 mod verdict;
 
 use causes::{Cause, cause};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::{Listing, forms, forms::InstructionForm, forms::OperandChoice};
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_exec::PrivilegeRing;
@@ -35,7 +36,10 @@ pub fn plan(form: InstructionForm, features: &CpuFeatures) -> Result<(FormPlan, 
     if let Some(skip) = find_skip(&anatomy, features, PrivilegeRing::Three) {
         return Err(skip.code().to_string());
     }
-    let bases = [Register::R14, Register::RDI];
+    let bases = match form.mode {
+        CodeMode::Bits64 => [Register::R14, Register::RDI],
+        CodeMode::Bits32 => [Register::EDI; 2],
+    };
     let choice = |base: &Register| OperandChoice { base: *base, ..OperandChoice::default() };
     let sample =
         bases.iter().find_map(|base| form.build_instruction(&choice(base))).expect("every form has an instance");
@@ -71,7 +75,7 @@ pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others
         ExperimentMeaning::Operands { .. } => Err("operands of operands".to_string()),
         ExperimentMeaning::Latency { from, to, variant, links, .. } => {
             let input = Port::named(from, variant.as_deref());
-            let links = mnemonics(links.iter().map(|link| link.name));
+            let links = mnemonics(links.iter().map(|link| link.name(experiment.world.mode)));
             let others = verdict::chain(&reading, input, Port::named(to, None), &links)?;
             // This variant uses one register for all inputs on purpose.
             Ok(if variant.as_deref() == Some("same register") { Others::new() } else { others })
@@ -87,7 +91,8 @@ pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others
 
 /// A recipe without the way in which dependencies are broken.
 fn unbroken(recipe: &str) -> String {
-    let end = [", dependencies", ", addresses put"].iter().filter_map(|end| recipe.find(end)).min();
+    let end =
+        [", dependencies", ", addresses put", ", registers renewed"].iter().filter_map(|end| recipe.find(end)).min();
     recipe[..end.unwrap_or(recipe.len())].to_string()
 }
 
@@ -184,7 +189,7 @@ fn has_no_program(sample: &Instruction) -> bool {
 }
 
 fn describe(form: InstructionForm, experiment: &FormExperiment) -> String {
-    let text = Listing::from_bytes(&experiment.period).text().replace('\n', "; ");
+    let text = Listing::from_code(&experiment.period, experiment.world.mode).text().replace('\n', "; ");
     let what = match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, .. } => {
             format!("{from} to {to} {}", variant.as_deref().unwrap_or_default())
@@ -196,8 +201,18 @@ fn describe(form: InstructionForm, experiment: &FormExperiment) -> String {
 
 #[test]
 fn every_program_has_the_stated_dependencies() {
+    check_programs(CodeMode::Bits64, 16_500);
+}
+
+#[test]
+fn every_program_of_32_bit_code_has_the_stated_dependencies() {
+    check_programs(CodeMode::Bits32, 15_800);
+}
+
+/// Reads the programs of all forms of a mode, of which at least `least` have some.
+fn check_programs(mode: CodeMode, least: usize) {
     let features = everything();
-    let all: Vec<InstructionForm> = forms::all_forms().collect();
+    let all: Vec<InstructionForm> = forms::all_forms_of(mode).collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let tally = |thread: usize| {
         let mut tally = Tally::default();
@@ -231,6 +246,6 @@ fn every_program_has_the_stated_dependencies() {
     );
     assert_eq!(whole.forms.values().sum::<usize>(), all.len());
     let read = whole.forms["read"];
-    assert!(read > 16_500, "{read} forms");
+    assert!(read > least, "{read} forms");
     assert!(whole.latency > 4 * read && whole.throughput >= 8 * read, "{} {}", whole.latency, whole.throughput);
 }

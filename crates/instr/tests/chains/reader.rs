@@ -3,6 +3,7 @@
 
 use crate::ports::{Port, Ports, Resource, reads, writes};
 use crate::values::Values;
+use cyclescope_code::asm::CodeMode;
 use iced_x86::RflagsBits;
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, Register,
@@ -127,8 +128,8 @@ struct Reader {
     reading: Reading,
 }
 
-pub fn decode(code: &[u8]) -> Vec<Instruction> {
-    let instructions: Vec<Instruction> = Decoder::new(64, code, DecoderOptions::NONE).iter().collect();
+pub fn decode(code: &[u8], mode: CodeMode) -> Vec<Instruction> {
+    let instructions: Vec<Instruction> = Decoder::new(mode.bits(), code, DecoderOptions::NONE).iter().collect();
     assert!(instructions.iter().all(|instruction| !instruction.is_invalid()), "{code:02x?}");
     instructions
 }
@@ -177,7 +178,8 @@ fn instances(
 /// Reads init code once, then the period at least twice. An instance has several parts if it stores
 /// at two places.
 pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize, parts: usize) -> Result<Reading, String> {
-    let period = decode(period);
+    let mode = CodeMode::from_instruction(sample);
+    let period = decode(period, mode);
     if is_idle(sample) {
         return Ok(Reading::default());
     }
@@ -191,7 +193,7 @@ pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize, par
         top: 0,
         reading: Reading::default(),
     };
-    for instruction in decode(init) {
+    for instruction in decode(init, mode) {
         reader.step(&Step::new(instruction, None, &sample));
     }
     reader.held.clear();

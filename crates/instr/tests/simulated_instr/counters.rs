@@ -1,6 +1,7 @@
 //! Events and ports of forms on simulated cores with counters.
 
 use super::{EFFORT, everything, sample};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::InstructionForm;
 use cyclescope_code::clock::Clock;
 use cyclescope_events::{CounterColumn, CounterRequest, EventCode, NamedEvent};
@@ -63,7 +64,7 @@ fn survey_forms(
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), model.seed).with_pmu(pmu_of(model));
     let targets = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let settings = SurveySettings { effort: QUICK, seed: model.seed, confidence: 0.95 };
     let mut survey = FormSurvey::new(timing, &mut core, &features, targets, settings).expect("no fault is simulated");
     if let Some(request) = request {
@@ -115,7 +116,9 @@ fn ports_and_slots_of_forms_are_those_of_the_core() {
     for seed in [3, 5, 8] {
         let model = CoreModel::from_seed(seed);
         let (mut right, mut alone, mut unclear, mut wrong) = (0, 0, Vec::new(), Vec::new());
-        for (row, instance) in survey_forms(&model, &sample(seed, SAMPLE), Some(&request_all(&model))) {
+        for (row, instance) in
+            survey_forms(&model, &sample(CodeMode::default(), seed, SAMPLE), Some(&request_all(&model)))
+        {
             let (Some(instance), RowStatus::Measured) = (instance, row.status) else { continue };
             let name = format!("{} {}", row.code, row.operands);
             let usage = row.ports.as_ref().expect("ports are counted");
@@ -147,7 +150,7 @@ fn ports_and_slots_of_forms_are_those_of_the_core() {
 #[test]
 fn counting_changes_no_cycles() {
     let model = CoreModel::from_seed(5);
-    let forms = sample(5, 20 * SAMPLE);
+    let forms = sample(CodeMode::default(), 5, 20 * SAMPLE);
     // The instructions that block ports are timed too.
     let request = CounterRequest { ports: Vec::new(), ..request_all(&model) };
     let [plain, counted] = [None, Some(&request)].map(|request| survey_forms(&model, &forms, request));

@@ -17,6 +17,7 @@ mod simulated_costs;
 mod slots;
 
 use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
+use cyclescope_code::asm::{ALL_MODES, CodeMode};
 use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::form_plan::FormPlan;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
@@ -24,6 +25,7 @@ use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::rows::instr_row::{InstrRow, RowStatus};
 use cyclescope_instr::survey::{FormSurvey, SurveyEvent, SurveyState};
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_measure::{Plan, resolve_ruler_latency};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use everything::everything;
 use iced_x86::FlowControl;
@@ -53,7 +55,15 @@ fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRo
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), seed);
     let wanted: Vec<TargetForm> = all.iter().map(|form| TargetForm::from(*form)).collect();
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let mode = all.first().map_or(CodeMode::default(), |form| form.mode);
+    let imul_latency = match mode {
+        CodeMode::Bits64 => model.imul_latency.into(),
+        CodeMode::Bits32 => {
+            let plan = Plan { seed, ..Plan::simulated() };
+            resolve_ruler_latency(&mut core, &plan, mode).expect("no fault is simulated")
+        }
+    };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
     let survey = survey.expect("no fault is simulated");
@@ -90,19 +100,28 @@ fn scored(model: &CoreModel, all: &[InstructionForm]) -> (Score, Vec<InstrRow>) 
     (score, rows.into_iter().map(|(row, _)| row).collect())
 }
 
-/// Every `every`-th form, with a different start for each seed. Without branches: a simulated core
-/// knows no targets.
-fn sample(seed: u64, every: usize) -> Vec<InstructionForm> {
+/// Every `every`-th form of a mode, with a different start for each seed. Without branches: a
+/// simulated core knows no targets.
+fn sample(mode: CodeMode, seed: u64, every: usize) -> Vec<InstructionForm> {
     let flow = |form: &InstructionForm| Some(form.build_instruction(&OperandChoice::default())?.flow_control());
     let chosen = |(at, form): (usize, InstructionForm)| (at % every == seed as usize * 7 % every).then_some(form);
-    forms::all_forms().filter(|form| flow(form) == Some(FlowControl::Next)).enumerate().filter_map(chosen).collect()
+    forms::all_forms_of(mode)
+        .filter(|form| flow(form) == Some(FlowControl::Next))
+        .enumerate()
+        .filter_map(chosen)
+        .collect()
 }
 
-fn check(seed: u64, every: usize) {
+fn check(mode: CodeMode, seed: u64, every: usize) {
     let start = Instant::now();
-    let forms = sample(seed, every);
+    let forms = sample(mode, seed, every);
     let (score, _) = scored(&CoreModel::from_seed(seed), &forms);
-    println!("machine {seed}, {} forms in {:.1} s: {}", forms.len(), start.elapsed().as_secs_f64(), score.text());
+    println!(
+        "machine {seed}, {mode:?}, {} forms in {:.1} s: {}",
+        forms.len(),
+        start.elapsed().as_secs_f64(),
+        score.text()
+    );
     score.complaints().iter().for_each(|line| println!("  {line}"));
     score.check(&forms);
 }
@@ -110,7 +129,14 @@ fn check(seed: u64, every: usize) {
 #[test]
 fn a_sample_of_forms_is_measured_as_simulated() {
     for seed in [1, 2] {
-        check(seed, SAMPLE);
+        check(CodeMode::Bits64, seed, SAMPLE);
+    }
+}
+
+#[test]
+fn a_sample_of_forms_of_32_bit_code_is_measured_as_simulated() {
+    for seed in [1, 2] {
+        check(CodeMode::Bits32, seed, 2 * SAMPLE);
     }
 }
 
@@ -119,7 +145,9 @@ fn a_sample_of_forms_is_measured_as_simulated() {
 #[ignore = "takes more than a minute per machine; the sample above runs every time"]
 fn all_forms_are_measured_as_simulated() {
     let seed = std::env::var("CYCLESCOPE_SIMULATED_SEED").ok().and_then(|seed| seed.parse().ok());
-    check(seed.unwrap_or(3), 1);
+    for mode in ALL_MODES {
+        check(mode, seed.unwrap_or(3), 1);
+    }
 }
 
 /// Two passes over some forms, interrupted twice, give each form one row, like an uninterrupted
@@ -129,9 +157,9 @@ fn an_interrupted_survey_resumes() {
     let features = everything();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::from_seed(5);
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let effort = SurveyEffort { passes: 2, ..EFFORT };
-    let forms = sample(5, 1500);
+    let forms = sample(CodeMode::default(), 5, 1500);
     let mut known = SurveyState::default();
     let mut rows: Vec<InstrRow> = Vec::new();
     for most in [forms.len() / 2, forms.len(), usize::MAX] {

@@ -2,6 +2,7 @@
 //! does not unprove it, and noise gives no better rate than the core has.
 
 use super::everything::everything;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::{self, InstructionForm};
 use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
@@ -45,7 +46,7 @@ fn survey(model: &CoreModel, scenario: Scenario, seed: u64) -> Vec<(InstrRow, f6
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, seed);
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let forms = wanted_forms();
     assert_eq!(forms.len(), FORMS.len());

@@ -2,6 +2,7 @@
 
 use crate::simulated_costs::{cycle, origin};
 use crate::{sample, survey};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::Listing;
 use cyclescope_code::asm::forms::{self, InstructionForm};
 use cyclescope_instr::experiments::experiment::ExperimentMeaning;
@@ -112,7 +113,7 @@ fn two_latencies_are_found_only_where_simulated() {
     for (seed, (class, knee, half_cycles)) in (11..).zip(cases) {
         let regime = SimulatedRegime { class, knee, half_cycles };
         let model = CoreModel { regime: Some(regime), ..CoreModel::from_seed(seed) };
-        let mut forms = sample(seed, SAMPLE);
+        let mut forms = sample(CodeMode::default(), seed, SAMPLE);
         let added = |form: &InstructionForm| form.mnemonic() == "vpaddd" && !forms.contains(form);
         let more: Vec<InstructionForm> = forms::all_forms().filter(added).step_by(3).collect();
         forms.extend(more);

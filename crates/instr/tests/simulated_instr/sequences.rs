@@ -3,6 +3,7 @@
 
 use super::EFFORT;
 use super::everything::everything;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock::Clock;
 use cyclescope_instr::forms::instruction_sequence::InstructionSequence;
@@ -26,7 +27,7 @@ fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = |text: &&str| TargetForm::from_sequence(sequence(text)).expect("it has an instruction");
     let forms = texts.iter().map(wanted).collect();

@@ -1,6 +1,6 @@
 //! The costs that a simulated core should show: the sum of simulated latencies around a chain.
 
-use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::{CodeMode, Listing};
 use cyclescope_instr::bodies::links::Link;
 use cyclescope_instr::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use cyclescope_instr::experiments::form_plan::FormPlan;
@@ -13,7 +13,7 @@ use iced_x86::{Instruction, OpKind, Register};
 pub fn origin(plan: &FormPlan, latency: &OperandLatency) -> Option<FormExperiment> {
     let is_it = |experiment: &FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, turn, .. } => {
-            let text = Listing::from_bytes(turn).text().replace('\n', "; ");
+            let text = Listing::from_code(turn, plan.anatomy.form.mode).text().replace('\n', "; ");
             let shown = latency.chain.split(" [").next().unwrap_or_default();
             let same = (from, to, variant) == (&latency.from, &latency.to, &latency.variant);
             same && (shown == text || latency.chain == text || latency.chain.starts_with(&format!("{text} [")))
@@ -58,12 +58,13 @@ fn through(model: &CoreModel, instruction: &Instruction, from: &str, to: &str) -
 
 /// Core cycles from a link's source to its destination.
 fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) -> Option<u32> {
+    let is_and = link.name(CodeMode::default()) == "and";
     let (from, to) = match (link.from, link.to) {
         (_, RegisterBank::Flags) => ("op1", "flags"),
         (RegisterBank::Flags, _) => ("flags", "op1"),
         (_, RegisterBank::Memory) => ("op2", "mem_data"),
         (RegisterBank::Memory, _) => ("mem_data", "op1"),
-        _ if link.name == "and" || again => ("op1", "op1"),
+        _ if is_and || again => ("op1", "op1"),
         _ => ("op2", "op1"),
     };
     through(model, instruction, from, to)
@@ -73,7 +74,8 @@ fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) 
 /// depends on the input.
 pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instruction) -> Option<(u32, u32)> {
     let ExperimentMeaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
-    let turn = Listing::from_bytes(turn);
+    let mode = experiment.world.mode;
+    let turn = Listing::from_code(turn, mode);
     let turn = turn.instructions();
     let at = turn.iter().rposition(|instruction| is_alike(instruction, sample))?;
     let own = through(model, &turn[at], from, to)?;
@@ -82,7 +84,7 @@ pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instructio
     let mut rest = turn[at + 1..].iter().chain(&turn[..at]).filter(|other| !stored_again(other));
     let mut sum = 0;
     for (index, one) in links.iter().enumerate() {
-        let word = one.name.split(' ').next()?;
+        let word = one.name(mode).split(' ').next()?;
         let is = |instruction: &&Instruction| {
             let text = format!("{:?}", instruction.mnemonic()).to_lowercase();
             text == match word {
@@ -92,7 +94,7 @@ pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instructio
             }
         };
         let instruction = rest.find(is)?;
-        let again = index > 0 && one.name == "xor" && links[index - 1].name == "xor";
+        let again = index > 0 && one.name(mode) == "xor" && links[index - 1].name(mode) == "xor";
         sum += link(model, instruction, one, again)?;
     }
     Some((own, sum))
@@ -101,7 +103,7 @@ pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instructio
 /// The instance in a chain's first turn.
 pub fn instance(experiment: &FormExperiment, sample: &Instruction) -> Option<Instruction> {
     let ExperimentMeaning::Latency { turn, .. } = &experiment.meaning else { return None };
-    let turn = Listing::from_bytes(turn);
+    let turn = Listing::from_code(turn, experiment.world.mode);
     turn.instructions().iter().copied().find(|instruction| is_alike(instruction, sample))
 }
 

@@ -1,6 +1,7 @@
 //! Dispatch slots on simulated cores of several widths.
 
 use super::{EFFORT, everything, sample};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::InstructionForm;
 use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
@@ -65,7 +66,7 @@ fn count_slots(model: &CoreModel, scenario: Scenario, effort: SurveyEffort, form
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, model.seed);
     let wanted = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
     let settings = SurveySettings { effort, seed: model.seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");
     let mut score = SlotScore::default();
@@ -105,7 +106,7 @@ fn check(what: &str, score: &SlotScore) {
 fn slots_are_counted_at_every_width() {
     for width in 4..=8 {
         let model = core_of_width(width);
-        let forms = sample(u64::from(width), SAMPLE);
+        let forms = sample(CodeMode::default(), u64::from(width), SAMPLE);
         check(&format!("width {width}"), &count_slots(&model, quiet(), SLOTS_ONLY, &forms));
     }
 }
@@ -113,14 +114,14 @@ fn slots_are_counted_at_every_width() {
 #[test]
 fn fused_loads_and_microcode_are_told_apart() {
     let fused = CoreModel { fuses_memory: true, microcode_above: Some(2), ..core_of_width(6) };
-    check("fused, microcode", &count_slots(&fused, quiet(), SLOTS_ONLY, &sample(6, SAMPLE)));
+    check("fused, microcode", &count_slots(&fused, quiet(), SLOTS_ONLY, &sample(CodeMode::default(), 6, SAMPLE)));
 }
 
 /// Without zero idioms, other fillers agree.
 #[test]
 fn a_core_without_zero_idioms_has_other_fillers() {
     let model = CoreModel { knows_zero_idioms: false, eliminates_64: true, ..core_of_width(7) };
-    check("no zero idioms", &count_slots(&model, quiet(), SLOTS_ONLY, &sample(7, SAMPLE)));
+    check("no zero idioms", &count_slots(&model, quiet(), SLOTS_ONLY, &sample(CodeMode::default(), 7, SAMPLE)));
 }
 
 /// With noise or a sibling that is busy at times, no number is called certain and wrong.
@@ -130,7 +131,7 @@ fn noise_and_a_busy_sibling_make_no_wrong_number() {
     let sibling = SimulatedSibling { busy: 1e6, idle: 2e6, snippet: 0.5 };
     for scenario in [Scenario { noise, ..quiet() }, Scenario { sibling: Some(sibling), ..quiet() }] {
         let effort = SurveyEffort { rounds: 3, ..SLOTS_ONLY };
-        let score = count_slots(&core_of_width(8), scenario, effort, &sample(8, 2 * SAMPLE));
+        let score = count_slots(&core_of_width(8), scenario, effort, &sample(CodeMode::default(), 8, 2 * SAMPLE));
         check("disturbed", &score);
     }
 }

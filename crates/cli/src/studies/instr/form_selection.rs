@@ -2,6 +2,7 @@
 
 use crate::args::InstrArgs;
 use crate::output::Failure;
+use cyclescope::asm::{ALL_MODES, CodeMode};
 use cyclescope::input::{self, InputKind};
 use cyclescope::random::mix_seeds;
 use cyclescope::study::instr::form_list;
@@ -23,10 +24,17 @@ pub fn select_forms(args: &InstrArgs) -> Result<Vec<TargetForm>, Failure> {
         return Err(Failure::usage("--all already selects every form", Some(remedy)));
     }
     let forms = match &args.from {
-        Some(path) => read_form_list(path)?,
-        None => list_forms(),
+        Some(path) => read_form_list(path, args.code_mode.mode())?,
+        None => list_forms(args.code_mode.mode()),
     };
-    criteria.select(forms).map_err(|unmatched| refuse_selection(&unmatched))
+    criteria.select(forms).map_err(|unmatched| {
+        let other_modes = ALL_MODES.into_iter().filter(|mode| *mode != args.code_mode.mode());
+        let matches = |mode: &CodeMode| args.from.is_none() && criteria.select(list_forms(*mode)).is_ok();
+        match other_modes.into_iter().find(matches) {
+            Some(other) => refuse_mode(&unmatched, args.code_mode.mode(), other),
+            None => refuse_selection(&unmatched),
+        }
+    })
 }
 
 /// Whether no option selects a form.
@@ -35,11 +43,26 @@ pub fn is_selection_empty(args: &InstrArgs) -> bool {
     names && !args.all && args.from.is_none()
 }
 
-fn read_form_list(path: &Path) -> Result<Vec<TargetForm>, Failure> {
+fn read_form_list(path: &Path, mode: CodeMode) -> Result<Vec<TargetForm>, Failure> {
     let name = path.display().to_string();
     let content = input::read_input(path, InputKind::List)
         .map_err(|bad| Failure::from_input(&bad, "name a CSV file with a column `instruction`"))?;
-    form_list::read_list(&content).map_err(|error| Failure::from_file(&name, error))
+    form_list::read_list(&content, mode).map_err(|error| Failure::from_file(&name, error))
+}
+
+/// The failure for criteria that match forms of another mode only.
+fn refuse_mode(unmatched: &UnmatchedCriterion, mode: CodeMode, other: CodeMode) -> Failure {
+    let what = match unmatched {
+        UnmatchedCriterion::Filter(name, _) | UnmatchedCriterion::Mnemonic(name, _) => {
+            format!("no form of {}-bit code matches `{name}`", mode.bits())
+        }
+        _ => format!("no form of {}-bit code matches all options", mode.bits()),
+    };
+    let remedy = match other.is_default() {
+        true => "leave --bits 32 out: it exists in 64-bit mode".to_string(),
+        false => format!("use --bits {}: it exists in {}-bit code", other.bits(), other.bits()),
+    };
+    Failure::usage(what, Some(&remedy))
 }
 
 fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {

@@ -132,6 +132,7 @@ impl<'a> SurveyRunner<'a> {
     fn new(common: &'a CommonArgs, args: &'a InstrArgs, machine: &'a Machine) -> Result<SurveyRunner<'a>, Failure> {
         let request = RunRequest {
             clock: common.one_clock()?,
+            mode: args.code_mode.mode(),
             seed: common.chosen_seed(),
             quick: common.quick,
             ..RunRequest::default()

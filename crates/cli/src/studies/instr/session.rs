@@ -27,6 +27,7 @@ pub fn build_session(
     InstrSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
         seed: plan.seed,
+        bits: args.code_mode.mode(),
         quick: common.quick,
         effort,
         confidence: plan.confidence,
@@ -96,6 +97,7 @@ pub fn adopt_options(
             args.isa = session.isa.clone();
         }
     }
+    args.code_mode.bits = args.code_mode.bits.or(Some(session.bits).filter(|bits| !bits.is_default()));
     args.events = args.events.with_names(session.counters.as_ref());
     Ok((common, args))
 }

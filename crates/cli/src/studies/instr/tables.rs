@@ -30,7 +30,9 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
     let shown: Vec<&InstrRow> =
         rows.iter().copied().filter(|row| row.status != RowStatus::Skipped || skipped <= SKIPPED_ROWS_MOST).collect();
     let mut page = TextPage::new(output);
-    page.begin_section("Instructions, in core cycles")?;
+    let is_narrow = rows.first().is_some_and(|row| !row.bits.is_default());
+    let code = if is_narrow { "Instructions of 32-bit code" } else { "Instructions" };
+    page.begin_section(&format!("{code}, in core cycles"))?;
     let mut names: HashMap<String, Vec<&str>> = HashMap::new();
     for row in &shown {
         names.entry(row_name(row)).or_default().push(&row.encoding);

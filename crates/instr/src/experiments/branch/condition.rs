@@ -6,7 +6,7 @@ use iced_x86::{Code, ConditionCode, Instruction, Register, RflagsBits};
 /// below, above, overflowing.
 const COMPARED_PAIRS: [(u32, u32); 4] = [(0, 0), (0, 2), (2, 0), (1 << 31, 2)];
 /// Registers of the compared numbers.
-const COMPARED_REGISTERS: [Register; 2] = [Register::R8D, Register::R9D];
+const COMPARED_REGISTERS: [Register; 2] = [Register::ESI, Register::EDI];
 
 /// Code that makes a condition true or false.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +21,9 @@ impl ConditionSetup {
     /// Code for a branch by the flags. Empty for other branches.
     ///
     /// ```text
-    ///     mov r8d, …      ; once
-    ///     mov r9d, …
-    ///     cmp r8d, r9d
+    ///     mov esi, …      ; once
+    ///     mov edi, …
+    ///     cmp esi, edi
     ///     nop             ; keeps the comparison from fusing with a branch
     /// ```
     pub(super) fn for_branch(sample: &Instruction, holds: bool) -> Option<ConditionSetup> {

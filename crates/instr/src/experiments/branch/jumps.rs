@@ -3,11 +3,12 @@
 use super::branch_body::{BODY_COPIES, BranchDescription, NearBranchBody, SPACINGS, describe_spacing};
 use super::condition::ConditionSetup;
 use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
+use cyclescope_code::asm::CodeMode;
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
-/// Initial value of RCX if it must not be zero. No program counts it down to zero. ECX is positive
-/// too.
-const COUNTER_START: u32 = 1 << 30;
+/// Initial value of RCX if it must not be zero. No program counts it down to zero. ECX and CX are
+/// positive too; CX passes zero at times.
+const COUNTER_START: u32 = 1 << 30 | 1 << 14;
 /// Bytes between instances of a chain: enough that branch tables don't limit it.
 const CHAIN_SPACINGS: [usize; 2] = [16, 64];
 /// Branches that are not taken need no table entry. Their bodies can be longer by this factor, so
@@ -43,7 +44,7 @@ const MEMORY_TARGETS: usize = 32;
 ///     …
 /// ```
 fn build_taken(sample: &Instruction, setup: &NearBranchSetup, copies: usize, bytes: usize) -> Option<NearBranchBody> {
-    let mut body = setup.begin_body()?;
+    let mut body = setup.begin_body(sample)?;
     for _ in 0..copies {
         setup.each.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
         let next = body.len() + bytes.max(sample.len());
@@ -60,7 +61,7 @@ fn build_not_taken(
     copies: usize,
     nops: usize,
 ) -> Option<NearBranchBody> {
-    let mut body = setup.begin_body()?;
+    let mut body = setup.begin_body(sample)?;
     for _ in 0..copies {
         setup.each.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
         body.push_branch(*sample, body.len() + sample.len())?;
@@ -87,12 +88,12 @@ impl NearBranchSetup {
         Some(NearBranchSetup { flags: ConditionSetup::for_branch(sample, taken)?, count, each: Vec::new() })
     }
 
-    fn begin_body(&self) -> Option<NearBranchBody> {
+    fn begin_body(&self, sample: &Instruction) -> Option<NearBranchBody> {
         let mut init = self.flags.init.clone();
         if let Some(count) = self.count {
             init.push(Instruction::with2(Code::Mov_r32_imm32, Register::ECX, count).ok()?);
         }
-        let mut body = NearBranchBody::with_init(&init)?;
+        let mut body = NearBranchBody::with_init(CodeMode::from_instruction(sample), &init)?;
         self.flags.before.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
         Some(body)
     }
@@ -149,16 +150,14 @@ pub(super) fn plan_conditional_jumps(sample: &Instruction) -> Vec<FormExperiment
 
 /// LOOP, LOOPE and LOOPNE: taken, with or without restoring RCX; as a variant not taken.
 pub(super) fn plan_loop_branches(sample: &Instruction) -> Vec<FormExperiment> {
-    let copy = |register| Instruction::with2(Code::Mov_r64_rm64, Register::RCX, register).ok();
     let mut found = Vec::new();
     let Some(setup) = NearBranchSetup::for_branch(sample, true) else { return found };
     found.extend(vary_spacing(sample, &setup, |_| None));
     found.extend(vary_spacing(sample, &setup, |bytes| Some(describe_spacing(bytes))));
     for copies in BODY_COPIES {
-        // R10 holds a large number.
-        let Some(copy) = copy(Register::R10) else { continue };
+        let Ok(renewal) = Instruction::with2(Code::Mov_r32_imm32, Register::ECX, COUNTER_START) else { continue };
         let renewed =
-            NearBranchSetup { each: vec![copy], ..NearBranchSetup::for_branch(sample, true).unwrap_or_default() };
+            NearBranchSetup { each: vec![renewal], ..NearBranchSetup::for_branch(sample, true).unwrap_or_default() };
         let recipe = format!("{copies} copies in a loop, taken, rcx renewed before each");
         let body = build_taken(sample, &renewed, copies, 16);
         found.extend(
@@ -199,14 +198,16 @@ pub(super) fn plan_counter_chain(sample: &Instruction, from: &str, to: &str) -> 
 /// JMP through a register or memory.
 pub(super) fn plan_indirect_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     let mut found = Vec::new();
+    let mode = CodeMode::from_instruction(sample);
     let in_memory = sample.op_kind(0) == OpKind::Memory;
     for bytes in [0].into_iter().chain(SPACINGS) {
         let apart = if bytes == 0 { "adjacent".to_string() } else { format!("every {bytes} bytes") };
-        let copies = if in_memory { MEMORY_TARGETS } else { TARGET_REGISTERS.len() };
+        let copies = if in_memory { MEMORY_TARGETS } else { list_targets(mode).len() };
         let recipe = format!("{copies} copies in a loop, {apart}, each with a target of its own that is set once");
         let body = build_preset_targets(sample, copies, bytes);
         found.extend(body.map(|body| BranchDescription::new(recipe, None).into_experiment(body, copies)));
-        for copies in BODY_COPIES.into_iter().filter(|_| !in_memory) {
+        // The address of code takes several instructions in 32-bit code.
+        for copies in BODY_COPIES.into_iter().filter(|_| !in_memory && mode == CodeMode::Bits64) {
             let recipe = format!("{copies} copies in a loop, {apart}, a lea of the target before each");
             let body = build_computed_targets(sample, copies, bytes);
             found.extend(
@@ -259,19 +260,21 @@ fn build_computed_targets(sample: &Instruction, copies: usize, bytes: usize) -> 
 fn build_preset_targets(sample: &Instruction, copies: usize, bytes: usize) -> Option<NearBranchBody> {
     let in_memory = sample.op_kind(0) == OpKind::Memory;
     let place = |copy: usize| MemoryOperand::with_base_displ(Register::R14, 8 * copy as i64 - 128);
+    let mode = CodeMode::from_instruction(sample);
+    let targets = list_targets(mode);
     let zero = Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX).ok()?;
-    let mut body = NearBranchBody::with_init(&[zero])?;
+    let mut body = NearBranchBody::with_init(mode, &[zero])?;
     body.push_instruction(Instruction::with2(Code::Test_rm64_r64, Register::RAX, Register::RAX).ok()?)?;
     let around = Instruction::with_branch(Code::Je_rel32_64, 0).ok()?;
     let back = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
-    let (head, test) = (body.len() + measure_jump_len(around)?, body.clone());
-    let mut jumps = NearBranchBody { period: vec![0; head], ..NearBranchBody::default() };
+    let (head, test) = (body.len() + measure_jump_len(mode, around)?, body.clone());
+    let mut jumps = NearBranchBody { period: vec![0; head], ..NearBranchBody::new(mode) };
     let mut nexts = Vec::new();
     for copy in 0..copies {
         let start = jumps.len();
         jumps.push_instruction(match in_memory {
             true => Instruction::with1(sample.code(), place(copy)).ok()?,
-            false => Instruction::with1(sample.code(), *TARGET_REGISTERS.get(copy)?).ok()?,
+            false => Instruction::with1(sample.code(), mode.register(*targets.get(copy)?)).ok()?,
         })?;
         jumps.pad_to(start + bytes);
         nexts.push(jumps.len());
@@ -283,7 +286,7 @@ fn build_preset_targets(sample: &Instruction, copies: usize, bytes: usize) -> Op
         body.period.extend(&jumps.period[head..]);
         for (copy, next) in nexts.iter().enumerate() {
             let target = if copy + 1 == copies { end } else { *next };
-            let register = if in_memory { Register::RAX } else { TARGET_REGISTERS[copy] };
+            let register = if in_memory { Register::RAX } else { targets[copy] };
             body.push_address(register, target)?;
             if in_memory {
                 body.push_instruction(Instruction::with2(Code::Mov_rm64_r64, place(copy), Register::RAX).ok()?)?;
@@ -300,8 +303,15 @@ fn build_preset_targets(sample: &Instruction, copies: usize, bytes: usize) -> Op
     assemble(end)
 }
 
-fn measure_jump_len(instruction: Instruction) -> Option<usize> {
-    let mut body = NearBranchBody::default();
+/// The registers for targets in a mode.
+fn list_targets(mode: CodeMode) -> Vec<Register> {
+    let counter = mode.register(Register::R15).full_register();
+    let exists = |register: &Register| register.number() < mode.general_registers() && *register != counter;
+    TARGET_REGISTERS.into_iter().filter(exists).collect()
+}
+
+fn measure_jump_len(mode: CodeMode, instruction: Instruction) -> Option<usize> {
+    let mut body = NearBranchBody::new(mode);
     body.push_branch(instruction, 0)?;
     Some(body.len())
 }

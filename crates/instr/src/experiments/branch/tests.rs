@@ -117,7 +117,6 @@ fn periods_execute_the_stated_number_of_instances() {
         for one in plan_branch(&anatomy).unwrap() {
             assert_eq!((one.count_repeats(usize::MAX), one.count_repeats(8)), (1, 1), "{:?}", anatomy.form);
             let mut core = Core::default();
-            core.registers.insert(Register::R10, 1 << 40);
             core.run(&one.init, anatomy.code());
             for iteration in 0..2 {
                 let (instances, _) = core.run(&one.period, anatomy.code());

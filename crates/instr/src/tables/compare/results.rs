@@ -8,7 +8,8 @@ use super::{
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
 use std::collections::HashMap;
 
-/// Compares the rows of A with the rows of B of the same code, operands and encoding.
+/// Compares the rows of A with the rows of B of the same code, operands and encoding. Forms of 32-bit
+/// code and of 64-bit mode are the same if they have one name.
 pub fn compare_results(a: &[InstrRow], b: &[InstrRow], tolerance: Tolerance) -> TableComparison {
     let mut comparison = TableComparison::new(tolerance);
     let mut left: HashMap<_, &InstrRow> = b.iter().map(|row| (row_key(row), row)).collect();
@@ -31,15 +32,37 @@ pub fn compare_results(a: &[InstrRow], b: &[InstrRow], tolerance: Tolerance) -> 
     comparison.keep_significant().sort_worst_first()
 }
 
-fn row_key(row: &InstrRow) -> (&str, &str, &str) {
-    (&row.code, &row.operands, &row.encoding)
+fn row_key(row: &InstrRow) -> (String, &str, &str) {
+    (name_in_any_mode(&row.code), &row.operands, &row.encoding)
+}
+
+/// The name of a form's code without its mode: near branches have a code for each.
+fn name_in_any_mode(code: &str) -> String {
+    let is_branch = code.contains("_rel8_") || code.contains("_rel32_");
+    if is_branch { code.replace("_64", "").replace("_32", "") } else { code.to_string() }
+}
+
+/// The name of a latency's end in any mode: `rsp` of 64-bit mode is `esp` of 32-bit code.
+fn end_in_any_mode(end: &str) -> &str {
+    const NARROW_NAMES: [(&str, &str); 8] = [
+        ("rax", "eax"),
+        ("rcx", "ecx"),
+        ("rdx", "edx"),
+        ("rbx", "ebx"),
+        ("rsp", "esp"),
+        ("rbp", "ebp"),
+        ("rsi", "esi"),
+        ("rdi", "edi"),
+    ];
+    NARROW_NAMES.iter().find(|(wide, _)| *wide == end).map_or(end, |(_, narrow)| narrow)
 }
 
 /// The headline of each pair of ends. Of several, the most certain one.
 fn headlines_by_pair(row: Option<&InstrRow>) -> HashMap<(&str, &str), &OperandLatency> {
     let mut found: HashMap<(&str, &str), &OperandLatency> = HashMap::new();
     for latency in row.into_iter().flat_map(headline_latencies) {
-        let known = found.entry((&latency.from, &latency.to)).or_insert(latency);
+        let ends = (end_in_any_mode(&latency.from), end_in_any_mode(&latency.to));
+        let known = found.entry(ends).or_insert(latency);
         if latency.bound < known.bound {
             *known = latency;
         }

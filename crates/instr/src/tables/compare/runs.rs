@@ -3,6 +3,7 @@
 
 use crate::rows::instr_row::{InstrRow, ReciprocalThroughput, RowStatus};
 use crate::rows::instr_table::{BadList, describe_damage, refuse_line};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
@@ -87,6 +88,7 @@ pub fn read_runs(content: &[u8]) -> Result<Vec<InstrRow>, BadList> {
             operands = format!("{operands} ({time})").trim_start().to_string();
         }
         InstrRow {
+            bits: CodeMode::default(),
             code: key,
             mnemonic: line.snippet,
             operands,
