@@ -6,7 +6,7 @@ use cyclescope::executor::user::UserOptions;
 use cyclescope::measure::measure_cost;
 use cyclescope::run::RunRequest;
 use cyclescope::study::ResultRecord;
-use cyclescope::study::marker::compiled_design::CompiledDesign;
+use cyclescope::study::marker::compiled_design::{CompiledDesign, ProbeSet};
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::source::design::Enabling;
 use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey_cases};
@@ -68,7 +68,8 @@ fn open_bench(
     let cpu = lab.machine.target.as_ref().map_or(0, |target| target.cpu as usize);
     let options = UserOptions { cpu, own_code: true, ..UserOptions::default() };
     let caches = &lab.machine.topology.caches;
-    let (bench, skipped) = UserBench::new(&options, plan.clock, plan.step, designs, contexts, caches, seed)?;
+    let (bench, skipped) =
+        UserBench::new(&options, plan.clock, plan.step, (designs, ProbeSet::read_built()), contexts, caches, seed)?;
     for (case, why) in skipped {
         println!("skipped: {} {} in {}: {why}", case.design.name, case.state.name, case.context);
     }

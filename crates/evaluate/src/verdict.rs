@@ -271,6 +271,7 @@ mod tests {
     use crate::sampled_method::SamplingRequest;
     use crate::sampling::{PairSampler, SamplingSpan};
     use crate::{TestedClock, sampled_method::SampledMethod};
+    use cyclescope_code::asm::CodeMode;
     use cyclescope_core::machine::fact::Fact;
     use cyclescope_core::random::Random;
     use cyclescope_measure::ruler::UnsharedWidth;

@@ -2,6 +2,7 @@
 
 use crate::command_result::CommandResult;
 use crate::markers;
+use cyclescope::asm::CodeMode;
 use cyclescope::executor::kernel::markers::MarkerWorkload;
 use cyclescope::study::ResultRecord;
 use cyclescope::study::marker::anatomy::AssemblyLine;
@@ -47,6 +48,7 @@ pub fn check_marker_study() -> CommandResult {
 fn study_surroundings() -> MarkerOrigin {
     MarkerOrigin {
         executor: "kernel",
+        mode: CodeMode::default(),
         clock: CLOCK,
         confidence: 0.95,
         cpu: 0,

@@ -1,8 +1,12 @@
 //! The compiled functions of markers, as loaded in this process.
 
+use super::listener;
 use super::source::BASE;
 use super::source::design::{self, SiteDesign};
+use super::state::ProbeKind;
+use cyclescope_code::asm::CodeMode;
 use std::ffi::{CStr, c_char};
+use std::mem::offset_of;
 use std::ptr;
 
 /// Mirrors `struct marker_code` of `marker.h`.
@@ -16,13 +20,6 @@ struct RawCode {
     target: *const u8,
 }
 
-/// Mirrors `struct marker_record` of `marker.h`.
-#[repr(C)]
-struct RawRecord {
-    place: i64,
-    target: i64,
-}
-
 /// Mirrors `struct marker_design` of `marker.h`; its `RawCode` entries follow it.
 #[repr(C)]
 pub struct RawDesign {
@@ -32,10 +29,10 @@ pub struct RawDesign {
     probe: *const u8,
     switch_to: *const u8,
     grace_period: *const u8,
-    records: *const RawRecord,
-    records_end: *const RawRecord,
-    entries: *const u64,
-    entries_end: *const u64,
+    records: *const u8,
+    records_end: *const u8,
+    entries: *const u8,
+    entries_end: *const u8,
     codes: usize,
 }
 
@@ -83,6 +80,8 @@ unsafe extern "C" {
 pub struct CompiledDesign {
     /// The design that was compiled.
     pub design: &'static SiteDesign,
+    /// The mode of its functions.
+    pub mode: CodeMode,
     /// Version of the compiler.
     pub compiler: String,
     /// Address of the variable that enables the marker, if there is one.
@@ -105,6 +104,8 @@ pub struct CompiledFunction {
     pub guard: Option<String>,
     /// Name of its loop's context.
     pub context: String,
+    /// The mode of its code.
+    pub mode: CodeMode,
     /// Address of its first byte.
     pub start: u64,
     /// Its bytes, including functions stored with it.
@@ -127,36 +128,41 @@ pub struct PatchSite {
 impl CompiledDesign {
     /// The designs compiled into this program.
     pub fn list_built() -> Vec<CompiledDesign> {
-        // SAFETY: the tables belong to this build and are linked into this program.
-        BUILT.iter().map(|design| unsafe { CompiledDesign::read_table(*design) }).collect()
+        let read = |design: &*const RawDesign| {
+            // SAFETY: the tables belong to this build and are linked into this program.
+            unsafe { CompiledDesign::read_table(*design as u64, CodeMode::default()) }
+        };
+        BUILT.iter().map(read).collect()
     }
 
-    /// Reads a compiler's table.
+    /// Reads a compiler's table at an address. Its words are as wide as those of its code.
     ///
     /// # Safety
     ///
-    /// `raw` must be a table from text of [`super::source`], in a program or library that stays
+    /// There must be a table from text of [`super::source`], in a program or library that stays
     /// loaded.
     ///
     /// # Panics
     ///
     /// If its design is not one of [`design::ALL`].
-    pub unsafe fn read_table(raw: *const RawDesign) -> CompiledDesign {
-        // SAFETY: the caller guarantees the table, which its codes follow.
-        let (design, codes) = unsafe {
-            let codes = std::slice::from_raw_parts(raw.add(1).cast::<RawCode>(), (*raw).codes);
-            (&*raw, codes)
-        };
-        let name = read_text(design.name);
-        let address = |pointer: *const u8| (!pointer.is_null()).then_some(pointer as u64);
-        CompiledDesign {
-            design: design::ALL.iter().find(|one| one.name == name).expect("tables are made from this list"),
-            compiler: read_text(design.compiler),
-            enabled: address(design.enabled),
-            probe: address(design.probe),
-            switch: address(design.switch_to),
-            grace_period: address(design.grace_period),
-            codes: codes.iter().map(|code| code.read_function(&design.list_patches(code))).collect(),
+    pub unsafe fn read_table(address: u64, mode: CodeMode) -> CompiledDesign {
+        let table = TableWords { at: address, mode };
+        // SAFETY: guaranteed by the caller, for the table and the codes that follow it.
+        unsafe {
+            let name = read_text(table.read(offset_of!(RawDesign, name)));
+            let pointer = |offset| Some(table.read(offset)).filter(|pointer| *pointer != 0);
+            let patches = |code: &TableWords| table.list_patches(code.read(offset_of!(RawCode, target)));
+            let codes = table.list_codes(size_of::<RawDesign>(), table.read(offset_of!(RawDesign, codes)));
+            CompiledDesign {
+                design: design::ALL.iter().find(|one| one.name == name).expect("tables are made from this list"),
+                mode,
+                compiler: read_text(table.read(offset_of!(RawDesign, compiler))),
+                enabled: pointer(offset_of!(RawDesign, enabled)),
+                probe: pointer(offset_of!(RawDesign, probe)),
+                switch: pointer(offset_of!(RawDesign, switch_to)),
+                grace_period: pointer(offset_of!(RawDesign, grace_period)),
+                codes: codes.map(|code| code.read_function(&patches(&code))).collect(),
+            }
         }
     }
 
@@ -166,16 +172,48 @@ impl CompiledDesign {
     }
 }
 
-/// The code of a probe.
-///
-/// # Panics
-///
-/// If `probes.c` has no probe of this name.
-pub(crate) fn find_probe(name: &str) -> CompiledFunction {
-    // SAFETY: a table of this build.
-    let probes = unsafe { &cyclescope_probes };
-    let codes = probes.iter().map(|probe| probe.read_function(&[]));
-    codes.into_iter().find(|code| code.guard.as_deref() == Some(name)).expect("probes.c has it")
+/// The probes for markers of a mode.
+#[derive(Debug, Clone)]
+pub struct ProbeSet {
+    functions: Vec<CompiledFunction>,
+    /// Address of the number of calls of the counting probe.
+    pub(crate) hits: u64,
+    /// The mode of their code.
+    pub mode: CodeMode,
+}
+
+impl ProbeSet {
+    /// The probes compiled into this program.
+    pub fn read_built() -> ProbeSet {
+        let table = &raw const cyclescope_probes;
+        // SAFETY: a table of this build.
+        unsafe { ProbeSet::read_table(table as u64, listener::hits_address(), CodeMode::default()) }
+    }
+
+    /// Reads the table of `probes.c` at an address. `hits` is the address of its counter.
+    ///
+    /// # Safety
+    ///
+    /// There must be such a table, in a program or library that stays loaded.
+    pub unsafe fn read_table(address: u64, hits: u64, mode: CodeMode) -> ProbeSet {
+        let table = TableWords { at: address, mode };
+        // SAFETY: guaranteed by the caller.
+        let functions = unsafe {
+            let codes = table.list_codes(0, ProbeKind::ALL.len() as u64);
+            codes.map(|code| code.read_function(&[])).collect()
+        };
+        ProbeSet { functions, hits, mode }
+    }
+
+    /// The code of a probe.
+    ///
+    /// # Panics
+    ///
+    /// If `probes.c` has no such probe.
+    pub(crate) fn find(&self, probe: ProbeKind) -> &CompiledFunction {
+        let named = |code: &&CompiledFunction| code.guard.as_deref() == Some(probe.c_name());
+        self.functions.iter().find(named).expect("probes.c has it")
+    }
 }
 
 /// An instruction that enabling patches.
@@ -185,31 +223,109 @@ struct PatchTarget {
     target: u64,
 }
 
-impl RawDesign {
-    fn list_patches(&self, code: &RawCode) -> Vec<PatchTarget> {
-        let from = |field: &i64| (&raw const *field as u64).wrapping_add_signed(*field);
-        // SAFETY: the compiler's bounds of two arrays, or null.
-        let (records, entries) =
-            unsafe { (slice_between(self.records, self.records_end), slice_between(self.entries, self.entries_end)) };
-        let of_record = |record: &RawRecord| PatchTarget { address: from(&record.place), target: from(&record.target) };
-        let of_entry = |entry: &u64| PatchTarget { address: *entry, target: code.target as u64 };
-        records.iter().map(of_record).chain(entries.iter().map(of_entry)).collect()
-    }
+/// Part of a compiler's table in memory. Offsets are those of the tables of 64-bit code, whose words
+/// are all of 8 bytes.
+#[derive(Clone, Copy)]
+struct TableWords {
+    at: u64,
+    mode: CodeMode,
 }
 
-impl RawCode {
-    fn read_function(&self, patches: &[PatchTarget]) -> CompiledFunction {
-        let start = self.start as u64;
-        let len = (self.stop as u64 - start) as usize;
+/// Bytes of a word in the tables of 64-bit code.
+const WORD_BYTES: usize = 8;
+
+impl TableWords {
+    /// Bytes of a word.
+    fn width(self) -> u64 {
+        u64::from(self.mode.bits()) / 8
+    }
+
+    /// The part that begins at an offset.
+    fn skip(self, offset: usize) -> TableWords {
+        TableWords { at: self.at + (offset / WORD_BYTES) as u64 * self.width(), ..self }
+    }
+
+    /// The word at an offset.
+    ///
+    /// # Safety
+    ///
+    /// The offset is in a table that stays in memory.
+    unsafe fn read(self, offset: usize) -> u64 {
+        let address = self.skip(offset).at;
+        // SAFETY: guaranteed by the caller; compilers align words.
+        unsafe {
+            match self.mode {
+                CodeMode::Bits64 => (address as *const u64).read(),
+                CodeMode::Bits32 => u64::from((address as *const u32).read()),
+            }
+        }
+    }
+
+    /// The address at the distance from itself that a word holds.
+    ///
+    /// # Safety
+    ///
+    /// See [`TableWords::read`].
+    unsafe fn read_relative(self) -> u64 {
+        // SAFETY: guaranteed by the caller.
+        let distance = unsafe { self.read(0) };
+        match self.mode {
+            CodeMode::Bits64 => self.at.wrapping_add(distance),
+            CodeMode::Bits32 => u64::from((self.at as u32).wrapping_add(distance as u32)),
+        }
+    }
+
+    /// This number of functions from an offset on.
+    fn list_codes(self, offset: usize, count: u64) -> impl Iterator<Item = TableWords> {
+        (0..count as usize).map(move |number| self.skip(offset + number * size_of::<RawCode>()))
+    }
+
+    /// The patches of a design. `entry_target` is the target of patched entries.
+    ///
+    /// # Safety
+    ///
+    /// This is a design's table that stays in memory.
+    unsafe fn list_patches(self, entry_target: u64) -> Vec<PatchTarget> {
+        // SAFETY: guaranteed by the caller, for the arrays that the table points to.
+        unsafe {
+            let [records, records_end, entries, entries_end] = [
+                offset_of!(RawDesign, records),
+                offset_of!(RawDesign, records_end),
+                offset_of!(RawDesign, entries),
+                offset_of!(RawDesign, entries_end),
+            ]
+            .map(|offset| self.read(offset));
+            let part = |at| TableWords { at, ..self };
+            let records = (records..records_end).step_by(2 * self.width() as usize).map(|at| PatchTarget {
+                address: part(at).read_relative(),
+                target: part(at).skip(WORD_BYTES).read_relative(),
+            });
+            let entries = (entries..entries_end).step_by(self.width() as usize);
+            let entries = entries.map(|at| PatchTarget { address: part(at).read(0), target: entry_target });
+            records.chain(entries).collect()
+        }
+    }
+
+    /// Reads a function.
+    ///
+    /// # Safety
+    ///
+    /// This is a function's part of a table that stays in memory, as its code does.
+    unsafe fn read_function(self, patches: &[PatchTarget]) -> CompiledFunction {
+        // SAFETY: guaranteed by the caller.
+        let read = |offset| unsafe { self.read(offset) };
+        let start = read(offset_of!(RawCode, start));
+        let len = (read(offset_of!(RawCode, stop)) - start) as usize;
         let inside = patches.iter().filter(|patch| (start..start + len as u64).contains(&patch.address));
-        let guard = read_text(self.guard);
+        let guard = read_text(read(offset_of!(RawCode, guard)));
         CompiledFunction {
             guard: (guard != BASE).then_some(guard),
-            context: read_text(self.context),
+            context: read_text(read(offset_of!(RawCode, context))),
+            mode: self.mode,
             start,
             // SAFETY: the bounds of a code section of the program, which stays loaded.
-            bytes: unsafe { std::slice::from_raw_parts(self.start, len) },
-            entry: (self.entry as u64 - start) as usize,
+            bytes: unsafe { std::slice::from_raw_parts(start as *const u8, len) },
+            entry: (read(offset_of!(RawCode, entry)) - start) as usize,
             sites: inside
                 .map(|patch| PatchSite { place: (patch.address - start) as usize, target: patch.target })
                 .collect(),
@@ -217,23 +333,9 @@ impl RawCode {
     }
 }
 
-/// The elements between two bounds; none between null pointers.
-///
-/// # Safety
-///
-/// The bounds must be null or enclose one array with static lifetime.
-unsafe fn slice_between<T>(start: *const T, end: *const T) -> &'static [T] {
-    if start.is_null() {
-        return &[];
-    }
-    let bytes = end as usize - start as usize;
-    // SAFETY: guaranteed by the caller.
-    unsafe { std::slice::from_raw_parts(start, bytes / size_of::<T>()) }
-}
-
-fn read_text(text: *const c_char) -> String {
+fn read_text(address: u64) -> String {
     // SAFETY: texts in the compilers' tables are constants that end with NUL.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(address as *const c_char) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

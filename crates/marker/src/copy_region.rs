@@ -6,6 +6,7 @@
 
 use super::compiled_design::{CompiledFunction, PatchSite};
 use super::source::design::Enabling;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::{RunError, Unavailable};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -87,7 +88,7 @@ pub(crate) fn copy_bytes(
 fn relocate_bytes(code: &CompiledFunction, at: u64) -> Result<Vec<u8>, CopyMisfit> {
     let mut bytes = code.bytes.to_vec();
     let inside = code.start..code.start + bytes.len() as u64;
-    let mut decoder = Decoder::with_ip(64, code.bytes, code.start, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(code.mode.bits(), code.bytes, code.start, DecoderOptions::NONE);
     while decoder.can_decode() {
         let start = decoder.position();
         let instruction = decoder.decode();
@@ -116,7 +117,12 @@ fn relocate_bytes(code: &CompiledFunction, at: u64) -> Result<Vec<u8>, CopyMisfi
         }
         let field: &mut [u8; 4] = (&mut bytes[start + field..][..4]).try_into().expect("a slice of four bytes");
         let distance = i64::from(i32::from_le_bytes(*field)) + code.start.wrapping_sub(at) as i64;
-        *field = i32::try_from(distance).map_err(|_| immovable())?.to_le_bytes();
+        // In 32-bit code distances wrap around.
+        let distance = match code.mode {
+            CodeMode::Bits64 => i32::try_from(distance).map_err(|_| immovable())?,
+            CodeMode::Bits32 => distance as i32,
+        };
+        *field = distance.to_le_bytes();
     }
     Ok(bytes)
 }
@@ -185,11 +191,13 @@ pub(crate) struct CopyRegion {
 /// 2 GiB that displacements reach.
 const SEARCH_STRIDE: u64 = 4 << 20;
 const SEARCH_TRIES: u64 = 400;
+/// The end of the addresses that 32-bit code reaches.
+const NARROW_END: u64 = 1 << 32;
 const PAGE: usize = 4096;
 const CACHE_LINE: usize = 64;
 
 impl CopyRegion {
-    /// Maps `bytes` bytes near an address.
+    /// Maps `bytes` bytes near an address, below 4 GiB if the address is.
     pub(crate) fn map_near(address: u64, bytes: usize) -> Result<CopyRegion, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let failed = |errno: Errno| RunError::System {
@@ -204,7 +212,9 @@ impl CopyRegion {
         let page = address & !(PAGE as u64 - 1);
         let above = (1..SEARCH_TRIES).map(|step| page + step * SEARCH_STRIDE);
         let below = (1..SEARCH_TRIES).filter_map(|step| page.checked_sub(step * SEARCH_STRIDE + bytes as u64));
-        let start = above.chain(below).find(|start| map_at(*start, bytes, &file));
+        let reached = if address < NARROW_END { NARROW_END } else { u64::MAX };
+        let in_reach = |start: &u64| *start <= reached - bytes as u64;
+        let start = above.chain(below).filter(in_reach).find(|start| map_at(*start, bytes, &file));
         let crowded = || {
             let why = format!("no free range of {bytes} bytes near address {address:#x}");
             RunError::from_harness("mapping memory for copies of markers", why, "")

@@ -305,7 +305,8 @@ impl DocumentFigure {
         };
         let DocumentFigure { part, of, what, value, .. } = *self;
         let passes = part == ENABLED && figure != RecordFigure::Loops || figure == RecordFigure::Unlikely;
-        let remark = passes.then_some(ABI_REMARK);
+        // Our 32-bit code stores its arguments on the stack too.
+        let remark = (passes && record.bits.is_default()).then_some(ABI_REMARK);
         Some(FigureComparison { part, of, what, published: value, design, state, cycles, bytes, total, remark })
     }
 }
@@ -326,6 +327,7 @@ pub(crate) fn find_record<'a>(
 mod tests {
     use super::*;
     use crate::tested_conclusions::tests::record;
+    use cyclescope_code::asm::CodeMode;
 
     #[test]
     fn the_documents_increments_equal_differences_of_its_loops() {
@@ -387,6 +389,9 @@ mod tests {
         let has_remark: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
         assert_eq!(has_remark, [false, true, true], "{direct:?}");
         assert!(row_of(LOOPS).remark.is_none() && row_of(MARKER).remark.is_none());
+        let narrow =
+            MarkerRecord { bits: CodeMode::Bits32, ..record("immediate", "guarded-direct", "empty", &[5.0; 16]) };
+        assert!(compare_figures(&[narrow]).iter().all(|row| row.remark.is_none()));
         assert!(compare_figures(&records[1..]).iter().all(|row| row.what != "cycles per loop for empty probe"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`source::design`] is text. The build compiles it into functions: a loop with the marker and
 //! the same loop without it ([`compiled_design`]). Custom loops and designs that need packages are
-//! compiled at run time ([`custom_loop`]). [`anatomy`] identifies the marker's instructions and
+//! compiled at run time ([`custom_loop`]). So are markers in 32-bit code ([`narrow_image`]). [`anatomy`] identifies the marker's instructions and
 //! their path.
 //!
 //! [`copy_region`] copies functions to many addresses and patches them as real tracers do. The
@@ -34,6 +34,7 @@ pub(crate) mod listener;
 pub mod marker_findings;
 mod marker_programs;
 pub mod marker_selection;
+pub mod narrow_image;
 pub(crate) mod placement_cost;
 pub mod record;
 #[cfg(test)]

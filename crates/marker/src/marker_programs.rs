@@ -2,7 +2,8 @@
 //! count gives the iterations.
 
 use super::bench::{CaseVisit, call};
-use super::listener;
+use super::compiled_design::ProbeSet;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{Clock, ClockStep, OrderingPromises};
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::unit::Unit;
@@ -24,6 +25,21 @@ pub(super) enum MarkerSetting {
 /// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the
 /// function's first argument, and the program's own loop runs once.
 const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
+
+/// The same in 32-bit code, with arguments on the stack:
+/// `push ebx; push ebp; mov ebp, 1; call edi; add esp, 8`.
+const CALL_NARROW_LOOP: [u8; 12] = [0x53, 0x55, 0xbd, 1, 0, 0, 0, 0xff, 0xd7, 0x83, 0xc4, 0x08];
+
+/// `mov [address], value` in 32-bit code, of at most four bytes.
+fn encode_narrow_store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
+    code.extend(match bytes {
+        1 => &[0xc6, 0x05][..],
+        2 => &[0x66, 0xc7, 0x05],
+        _ => &[0xc7, 0x05],
+    });
+    code.extend((address as u32).to_le_bytes());
+    code.extend(&value.to_le_bytes()[..bytes]);
+}
 
 /// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
 fn encode_store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
@@ -61,10 +77,28 @@ fn encode_prelude(entry: u64, settings: &[MarkerSetting]) -> Vec<u8> {
     code
 }
 
-/// A program that calls a loop. The program's loop count gives the iterations.
-pub(super) fn build_program(clock: &Clock, entry: u64, settings: &[MarkerSetting]) -> Program {
-    let init = encode_prelude(entry, settings);
-    ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, &CALL_LOOP, 1) }.build()
+/// The same in 32-bit code: ESI moves to EBX, and the entry is loaded into EDI. Libraries with
+/// switches have no 32-bit code.
+fn encode_narrow_prelude(entry: u64, settings: &[MarkerSetting]) -> Vec<u8> {
+    let mut code = vec![0x89, 0xf3];
+    for setting in settings {
+        if let MarkerSetting::Store { address, value, bytes } = setting {
+            encode_narrow_store(*address, *value, *bytes, &mut code);
+        }
+    }
+    code.push(0xbf);
+    code.extend((entry as u32).to_le_bytes());
+    code
+}
+
+/// A program that calls a loop of a mode. The program's loop count gives the iterations.
+pub(super) fn build_program(clock: &Clock, mode: CodeMode, entry: u64, settings: &[MarkerSetting]) -> Program {
+    let init = match mode {
+        CodeMode::Bits64 => encode_prelude(entry, settings),
+        CodeMode::Bits32 => encode_narrow_prelude(entry, settings),
+    };
+    let call = mode.choose([&CALL_LOOP[..], &CALL_NARROW_LOOP]);
+    ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, call, 1) }.for_mode(mode).build()
 }
 
 /// Not a clock: its second reading is EDX:EAX after the body, to return a number from the worker.
@@ -86,16 +120,30 @@ pub(super) const REGISTER_READER: Clock = Clock {
 };
 
 /// A program whose reading is the number of calls of the counting probe.
-pub(super) fn build_counting_program(entry: u64, settings: &[MarkerSetting]) -> Program {
-    let mut init = Vec::new();
-    encode_store(listener::hits_address(), 0, 8, &mut init);
-    init.extend(encode_prelude(entry, settings));
-    let mut snippet = CALL_LOOP.to_vec();
-    // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
-    snippet.extend([0x48, 0xb8]);
-    snippet.extend(listener::hits_address().to_le_bytes());
-    snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
-    ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(&REGISTER_READER, &snippet, 1) }.build()
+pub(super) fn build_counting_program(probes: &ProbeSet, entry: u64, settings: &[MarkerSetting]) -> Program {
+    let (mut init, mut snippet) = (Vec::new(), Vec::new());
+    match probes.mode {
+        CodeMode::Bits64 => {
+            encode_store(probes.hits, 0, 8, &mut init);
+            init.extend(encode_prelude(entry, settings));
+            snippet.extend(CALL_LOOP);
+            // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
+            snippet.extend([0x48, 0xb8]);
+            snippet.extend(probes.hits.to_le_bytes());
+            snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
+        }
+        CodeMode::Bits32 => {
+            encode_narrow_store(probes.hits, 0, 4, &mut init);
+            init.extend(encode_narrow_prelude(entry, settings));
+            snippet.extend(CALL_NARROW_LOOP);
+            // mov eax, [hits]; xor edx, edx
+            snippet.push(0xa1);
+            snippet.extend((probes.hits as u32).to_le_bytes());
+            snippet.extend([0x31, 0xd2]);
+        }
+    }
+    let recipe = ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(&REGISTER_READER, &snippet, 1) };
+    recipe.for_mode(probes.mode).build()
 }
 
 /// The calls of one layout: their places and iterations.

@@ -11,6 +11,7 @@ use super::speeds::{OtherSpeed, find_other_speeds};
 use super::survey::{PROOF_LOOPS, VisitPlan, prove_calls, survey_cases};
 use super::visit_ledger::CaseFinding;
 use super::working_set::WorkingSet;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -31,6 +32,9 @@ pub struct MarkerRecord {
     pub guard: String,
     /// Name of the loop.
     pub context: String,
+    /// The mode of the code; absent for 64-bit mode.
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// Cost of the marker per iteration in core cycles, signed: the median over placements.
     pub cost: Quantity,
     /// Cost of the state beyond the state below it.
@@ -192,6 +196,8 @@ impl CallProof {
 pub struct MarkerOrigin {
     /// See [`MarkerRecord::executor`].
     pub executor: &'static str,
+    /// See [`MarkerRecord::bits`].
+    pub mode: CodeMode,
     /// See [`MarkerRecord::clock`].
     pub clock: &'static str,
     /// See [`MarkerRecord::confidence`].
@@ -235,6 +241,7 @@ impl MarkerRecord {
             state: state.name.to_string(),
             guard: state.guard.to_string(),
             context: finding.case.context.clone(),
+            bits: around.mode,
             cost: to_quantity(finding.cost),
             step: StateStep { over: state.over, cost: to_quantity(step) },
             base: to_quantity(finding.base),

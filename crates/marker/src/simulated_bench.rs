@@ -6,6 +6,7 @@ use super::record::{MarkerOrigin, MarkerRecord, measure_records};
 use super::source::design;
 use super::state::{MarkerState, list_states};
 use super::survey::VisitPlan;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::chains::IMUL_LINKS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -74,6 +75,7 @@ impl SimulatedBench {
     pub(super) fn measure_all(&mut self, plan: &VisitPlan) -> Vec<MarkerRecord> {
         let around = MarkerOrigin {
             executor: "user",
+            mode: CodeMode::default(),
             clock: "rdtscp",
             confidence: plan.confidence,
             cpu: 1,

@@ -6,6 +6,7 @@ use super::catalog::MarkerCatalog;
 use super::marker_findings::{MarkerFindings, SkippedRecord};
 use super::record::{MarkerOrigin, MarkerRecord, measure_records};
 use super::survey;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_events::{CounterRequest, EventCode, EventRefusal};
 use cyclescope_exec::{ExecutorOpener, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
@@ -14,7 +15,7 @@ use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{
     RecordRole, ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop,
 };
-use cyclescope_measure::{EventPlan, Plan, resolve_imul_latency};
+use cyclescope_measure::{EventPlan, Plan, resolve_ruler_latency};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -51,6 +52,9 @@ pub struct MarkerStudy {
 pub struct MarkerPlan {
     /// Name of the executor of the markers.
     pub executor: String,
+    /// The mode of the markers' code.
+    #[serde(rename = "bits", default, skip_serializing_if = "CodeMode::is_default")]
+    pub mode: CodeMode,
     /// Clock, step and seed, and the method for measuring the latency of `imul` if it is unknown.
     pub plan: Plan,
     /// Whether to make fewer visits.
@@ -95,15 +99,15 @@ impl MarkerStudy {
 
     /// Latency of `imul` in core cycles; 0 on an emulated machine.
     fn imul_latency(&self, answers: &MachineAnswers) -> Result<f64, StopReason> {
-        let MarkerPlan { plan, emulated, .. } = &self.plan;
+        let MarkerPlan { plan, mode, emulated, .. } = &self.plan;
         if *emulated {
             return Ok(0.0);
         }
-        if let Some(latency) = plan.imul_latency {
+        if let Some(latency) = plan.imul_latency.filter(|_| mode.is_default()) {
             return Ok(latency);
         }
         let mut executor = answers.open_executor(|| (self.open)())?;
-        Ok(resolve_imul_latency(executor.as_mut(), plan)?)
+        Ok(resolve_ruler_latency(executor.as_mut(), plan, *mode)?)
     }
 
     fn survey_markers(
@@ -120,10 +124,11 @@ impl MarkerStudy {
         let request = self.plan.counters.as_ref();
         let events = request.map(|request| EventPlan::by_trying(request, &count_fitting, answers)).transpose()?;
         let survey = survey::VisitPlan { events, ..self.plan.to_visit_plan(self.imul_latency(answers)?) };
-        let MarkerPlan { executor, plan, emulated, cpu, cpu_model, .. } = &self.plan;
+        let MarkerPlan { executor, mode, plan, emulated, cpu, cpu_model, .. } = &self.plan;
         let catalog = MarkerCatalog::for_executor(executor)?;
         let surroundings = MarkerOrigin {
             executor: catalog.executor,
+            mode: *mode,
             clock: plan.clock.name,
             confidence: survey.confidence,
             cpu: *cpu,

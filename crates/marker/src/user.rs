@@ -2,7 +2,7 @@
 
 use super::anatomy::{MarkerAnatomy, compare_functions, name_addresses};
 use super::bench::{CaseVisit, MarkerBench, MarkerCase};
-use super::compiled_design::{CompiledDesign, PatchSite, find_probe as probe_code};
+use super::compiled_design::{CompiledDesign, PatchSite, ProbeSet};
 use super::copy_region::CopyMisfit;
 use super::copy_region::CopyRegion;
 use super::function_copies::{CopyVariant, FunctionCopies};
@@ -47,6 +47,7 @@ pub struct UserBench {
     step: f64,
     ruler: Vec<Program>,
     designs: Vec<CompiledDesign>,
+    probe_set: ProbeSet,
     cases: Vec<MarkerCase>,
     /// Entry points by case and placement: the loop without the marker and with it.
     entries: Vec<Vec<[u64; 2]>>,
@@ -81,20 +82,20 @@ struct SwitchAddresses {
 pub type SkippedCase = (MarkerCase, CopyMisfit);
 
 impl UserBench {
-    /// Copies all cases to all placements, and starts a worker for them. Working sets are sized to
-    /// exceed the CPU's caches.
+    /// Copies all cases to all placements, and starts a worker for them. All code has the mode of the
+    /// probes. Working sets are sized to exceed the CPU's caches.
     pub fn new(
         options: &UserOptions,
         clock: &'static Clock,
         step: f64,
-        designs: &[CompiledDesign],
+        (designs, probe_set): (&[CompiledDesign], ProbeSet),
         contexts: &[&str],
         caches: &[Cache],
         seed: u64,
     ) -> Result<(UserBench, Vec<SkippedCase>), RunError> {
         let mut random = Random::new(seed);
         let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * PLACEMENT_SPACING).collect();
-        let mut ruler: Vec<Program> = RulerPrograms::new(clock).into_programs().into();
+        let mut ruler: Vec<Program> = RulerPrograms::for_mode(clock, probe_set.mode).into_programs().into();
         ruler.truncate(RULERS);
         let mut copies = FunctionCopies::new(&offsets);
         let (mut cases, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
@@ -131,7 +132,7 @@ impl UserBench {
                 }
             }
         }
-        let probe_codes = ProbeKind::ALL.map(|probe| probe_code(probe.c_name()));
+        let probe_codes = ProbeKind::ALL.map(|probe| probe_set.find(probe).clone());
         copies.reserve_region(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
             let entries = copies.copy_function(code, Enabling::Probe, CopyVariant::DORMANT);
@@ -152,6 +153,7 @@ impl UserBench {
             step,
             ruler,
             designs: designs.to_vec(),
+            probe_set,
             cases,
             entries,
             switches,
@@ -239,7 +241,8 @@ impl UserBench {
         };
         let state = self.cases[case].state;
         let [_, site] = self.entries[case][placement];
-        let program = build_program(self.clock, site, &self.case_settings(case, placement, &state));
+        let program =
+            build_program(self.clock, self.probe_set.mode, site, &self.case_settings(case, placement, &state));
         let once = self.single_call(program, case, placement, loops);
         self.prepare_traced(case, &once)?;
         let before = counted(self)?;
@@ -287,7 +290,7 @@ impl UserBench {
             *known.entry(visit.placement).or_insert_with(|| {
                 let settings = self.case_settings(case, visit.placement, &state);
                 for entry in self.entries[case][visit.placement] {
-                    programs.push(build_program(self.clock, entry, &settings));
+                    programs.push(build_program(self.clock, self.probe_set.mode, entry, &settings));
                 }
                 [start, start + 1]
             })
@@ -304,7 +307,8 @@ impl UserBench {
             settings.push(MarkerSetting::Store { address, value: state.enabled.into(), bytes });
         }
         if let (Some(address), Some(probe)) = (probe, state.probe) {
-            settings.push(MarkerSetting::Store { address, value: self.probes[&probe][placement], bytes: 8 });
+            let bytes = self.probe_set.mode.bits() as usize / 8;
+            settings.push(MarkerSetting::Store { address, value: self.probes[&probe][placement], bytes });
         }
         if let (Some(function), Some(library)) = (library, state.library) {
             settings.push(MarkerSetting::Call { function, number: library.number });
@@ -378,6 +382,11 @@ impl MarkerBench for UserBench {
         self.step
     }
 
+    fn most_loops(&self, _: usize) -> u64 {
+        // The number of loops is a `long`.
+        self.probe_set.mode.choose([u64::MAX, i32::MAX as u64])
+    }
+
     fn lock_state(&self) -> Option<&LockState> {
         self.executors[&0].lock_state()
     }
@@ -416,7 +425,7 @@ impl MarkerBench for UserBench {
         let Some(state) = counting_state(design, state) else { return Ok(None) };
         let settings = self.case_settings(case, placement, &state);
         let [_, site] = self.entries[case][placement];
-        let once = self.single_call(build_counting_program(site, &settings), case, placement, loops);
+        let once = self.single_call(build_counting_program(&self.probe_set, site, &settings), case, placement, loops);
         let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }

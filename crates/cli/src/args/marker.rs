@@ -2,6 +2,7 @@
 
 use super::counters::EventArgs;
 use super::exports::ExportArgs;
+use super::mode::ModeArgs;
 use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ const PRINT_HEADING: &str = "What to print";
     their states, in an empty loop and around a memcpy of 4096 bytes. This takes less than a minute, with --quick ten \
     seconds, with --all five minutes."
 )]
+#[command(mut_arg("bits", |bits| bits
+    .help("Mode of the markers' code: 64, or 32 for 32-bit code, with arguments on the stack [default: 64]")
+    .conflicts_with_all(["around", "around_snippet"])))]
 pub struct MarkerArgs {
     /// Measure designs that match any of these globs, such as `flag` or `static-key-*` [default:
     /// all]
@@ -32,6 +36,9 @@ pub struct MarkerArgs {
     /// Measure in all loops
     #[arg(help_heading = SELECTION_HEADING, long, conflicts_with = "context")]
     pub all: bool,
+    #[command(flatten, next_help_heading = SELECTION_HEADING)]
+    #[serde(flatten)]
+    pub code_mode: ModeArgs,
     /// C file with `static inline void around(void *memory)`, the body of the loop; the marker
     /// follows it, or replaces MARKER() in it
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "FILE", conflicts_with_all = ["context", "all"])]

@@ -18,7 +18,7 @@ use cyclescope::study::evaluate::{EvaluateStudy, ensemble_reader::SamplingSize};
 use cyclescope::study::instr::plan::{InstrOptions, InstrPlan};
 use cyclescope::study::instr::{InstrStudy, ResumedSurvey, experiments::survey_effort::SurveyEffort};
 use cyclescope::study::marker::bench::SelectedBench;
-use cyclescope::study::marker::compiled_design::CompiledDesign;
+use cyclescope::study::marker::compiled_design::{CompiledDesign, ProbeSet};
 use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use cyclescope::study::points::{self, PointLabel, PointsStudy};
@@ -240,11 +240,20 @@ fn marker() -> Option<Directory> {
     designs.retain(|compiled| compiled.design.name == "flag");
     let options = UserOptions { cpu: machine.target_cpu() as usize, own_code: true, ..UserOptions::default() };
     let caches = &machine.topology.caches;
-    let made = UserBench::new(&options, plan.clock, plan.step, &designs, &["empty"], caches, plan.seed);
+    let made = UserBench::new(
+        &options,
+        plan.clock,
+        plan.step,
+        (&designs, ProbeSet::read_built()),
+        &["empty"],
+        caches,
+        plan.seed,
+    );
     let (bench, _) = made.map_err(|why| cyclescope_skipped::report_left_out(format_args!("markers: {why}"))).ok()?;
     let bench = Box::new(SelectedBench::new(bench, |case| case.context == "empty"));
     let open = DEFAULT_OFFER.make_opener(&machine, OpenOptions::default());
     let plan = MarkerPlan {
+        mode: CodeMode::default(),
         executor: "user".to_string(),
         plan,
         quick: true,

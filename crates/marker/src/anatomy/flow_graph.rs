@@ -62,7 +62,7 @@ pub(super) enum Callee {
 impl FlowGraph {
     pub(crate) fn new(function: &FunctionCode, enabling: Enabling) -> FlowGraph {
         let options = DecoderOptions::NONE;
-        let decoder = Decoder::with_ip(64, function.bytes, function.start, options);
+        let decoder = Decoder::with_ip(function.mode.bits(), function.bytes, function.start, options);
         let instructions: Vec<Instruction> = decoder.into_iter().collect();
         let mut flow = FlowGraph {
             start: function.start,

@@ -5,7 +5,7 @@ use super::super::source::design::Enabling;
 use super::flow_graph::{EdgeCut, EdgeKind, FlowGraph};
 use super::function_code::FunctionCode;
 use super::gate;
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::BTreeSet;
 
 /// The registers of a function's first arguments, in order (System V ABI for x86-64, 3.2.3).
@@ -32,7 +32,8 @@ pub(super) fn find_own_instructions(
             function.sites.iter().flat_map(|place| find_patched_nops(site, place)).collect()
         }
         Enabling::Probe => {
-            gate::list_ungated_calls(base, site).into_iter().flat_map(|call| slice_call(site, call)).collect()
+            let slice = function.mode.choose([slice_call as fn(&FlowGraph, usize) -> Vec<usize>, slice_stack_call]);
+            gate::list_ungated_calls(base, site).into_iter().flat_map(|call| slice(site, call)).collect()
         }
         Enabling::Never => Vec::new(),
         Enabling::Tracer if !function.sites.is_empty() => {
@@ -126,6 +127,33 @@ fn slice_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
         }
     }
     slice.extend(set_up.iter().map_while(|node| *node));
+    slice
+}
+
+/// A call of 32-bit code, the instructions that put its arguments on the stack (System V ABI for
+/// i386, 2.2.2), and the load of its target.
+fn slice_stack_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
+    let mut factory = InstructionInfoFactory::new();
+    let target: Vec<Register> = registers_read(&mut factory, &flow.instructions()[call]).collect();
+    let is_argument = |instruction: &Instruction| match instruction.mnemonic() {
+        Mnemonic::Push => true,
+        Mnemonic::Mov => instruction.memory_base() == Register::ESP && instruction.op0_kind() == OpKind::Memory,
+        Mnemonic::Sub => instruction.op0_register() == Register::ESP,
+        _ => false,
+    };
+    let mut slice = vec![call];
+    for node in instructions_before(flow, call) {
+        let instruction = &flow.instructions()[node];
+        let mut loaded = registers_written(&mut factory, instruction);
+        if is_argument(instruction) || is_set_up(instruction) && loaded.any(|register| target.contains(&register)) {
+            slice.push(node);
+        }
+    }
+    // The caller removes the arguments.
+    let after = flow.instructions().get(call + 1);
+    if after.is_some_and(|one| one.mnemonic() == Mnemonic::Add && one.op0_register() == Register::ESP) {
+        slice.push(call + 1);
+    }
     slice
 }
 

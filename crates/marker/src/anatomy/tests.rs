@@ -4,6 +4,7 @@ use super::*;
 use crate::compiled_design::CompiledDesign;
 use crate::compiled_design::PatchSite;
 use cyclescope_code::asm;
+use cyclescope_code::asm::CodeMode;
 
 const START: u64 = 0x40_0000;
 /// A loop without a marker, as compiled.
@@ -21,7 +22,7 @@ fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]
     let (base, site) = (assembled(base), assembled(site));
     let sites: Vec<PatchSite> =
         sites.iter().map(|(place, to)| PatchSite { place: *place, target: START + *to as u64 }).collect();
-    let function = |bytes, sites| FunctionCode { start: START, bytes, entry: 0, sites };
+    let function = |bytes, sites| FunctionCode { mode: CodeMode::default(), start: START, bytes, entry: 0, sites };
     let anatomy = compare_functions(function(&base, &[]), function(&site, &sites), enabling, &|_| None);
     let sum: usize = anatomy.assembly.iter().map(AssemblyLine::len).sum();
     assert_eq!(sum, site.len());
@@ -306,7 +307,7 @@ fn outside_addresses_have_a_name_or_none() {
     let site =
         "cmp byte ptr [rip+0x1000], 0; jne on; back: lea rax, [rip-0x10]; ret; on: call qword ptr [0x9000]; jmp back";
     let (base, site) = (assembled("ret"), assembled(site));
-    let function = |start, bytes| FunctionCode { start, bytes, entry: 0, sites: &[] };
+    let function = |start, bytes| FunctionCode { mode: CodeMode::default(), start, bytes, entry: 0, sites: &[] };
     let at = |start: u64| {
         let names = move |address| (address == start + 7 + 0x1000).then(|| "flag".to_string());
         compare_functions(function(start, &base), function(start, &site), VARIABLE, &names)

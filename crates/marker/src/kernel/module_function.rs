@@ -2,6 +2,7 @@
 
 use super::super::anatomy::FunctionCode;
 use super::super::compiled_design::PatchSite;
+use cyclescope_code::asm::CodeMode;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 /// A function of the module.
@@ -20,7 +21,13 @@ impl ModuleFunction {
     }
 
     pub(crate) fn to_function_code(&self) -> FunctionCode<'_> {
-        FunctionCode { start: self.address, bytes: &self.dormant, entry: 0, sites: &self.sites }
+        FunctionCode {
+            mode: CodeMode::default(),
+            start: self.address,
+            bytes: &self.dormant,
+            entry: 0,
+            sites: &self.sites,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::bench::MarkerBench;
 use crate::record::{MarkerOrigin, measure_records};
 use crate::survey::{PROOF_LOOPS, VisitPlan, survey_cases};
 use cyclescope_code::asm;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_exec::Sample;
 use cyclescope_exec::kernel::markers::TimedMarkerRounds;
 use cyclescope_measure::study::ResultRecord;
@@ -248,6 +249,7 @@ fn visits_share_device_calls_within_their_bound() {
 fn an_emulated_machine_has_counts_and_bytes_but_no_costs() {
     let around = MarkerOrigin {
         executor: "kernel",
+        mode: CodeMode::default(),
         clock: CLOCK,
         confidence: 0.95,
         cpu: 0,

@@ -37,7 +37,7 @@ pub enum MemoryFootprint {
 const LINES_IN_C: LoopText = LoopText {
     before: "volatile unsigned long *head = (void *)memory; unsigned long bytes = head[0], at = head[1];",
     body: "const volatile unsigned long *word = (void *)(memory + 4096 + at);\n\
-           word[0]; word[8]; word[16]; word[24];\n\
+           word[0]; word[64 / sizeof(*word)]; word[128 / sizeof(*word)]; word[192 / sizeof(*word)];\n\
            at += 256; if (at >= bytes) at = 0; barrier();",
     after: "head[1] = at;",
 };

@@ -8,11 +8,38 @@ use super::design::SiteDesign;
 /// Name of a custom loop's context.
 pub const CUSTOM_LOOP_NAME: &str = "around";
 
+/// Compiler flags for a program of 32-bit code that needs no library. Its addresses are in the code, as
+/// in i386 kernels.
+pub const NARROW_FLAGS: &[&str] = &[
+    "-m32",
+    "-O2",
+    "-fno-pic",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-reorder-blocks-and-partition",
+    "-fno-jump-tables",
+];
+
+/// Flags that link such a program, besides its address.
+pub const NARROW_LINK_FLAGS: &[&str] =
+    &["-static", "-nostdlib", "-no-pie", "-Wl,-e,0", "-Wl,--build-id=none", "-Wl,-z,noexecstack"];
+
+/// The probes of a program, with the data that it has once.
+pub fn write_probes() -> String {
+    include_str!("probes.c").replace("#include \"marker.h\"\n", super::HEADER)
+}
+
+/// A design's part of a program.
+pub fn write_program_part(design: &SiteDesign, contexts: &[LoopContext]) -> String {
+    c::write_unit(design, design.guards(), contexts)
+}
+
 /// Definitions that a program has once, and each such library for itself. The probe is never
 /// called: one of the program's replaces it before anything runs.
 const OWN: &str = "
 unsigned long marker_grace_period = 1;
-__thread unsigned long marker_reader;
+MARKER_THREAD unsigned long marker_reader;
 __attribute__((visibility(\"hidden\"))) void marker_probe_empty(const char *format, ...) { }
 ";
 

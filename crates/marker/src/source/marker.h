@@ -3,7 +3,37 @@
  * except barrier() begin with "marker".
  */
 #include <stddef.h>
+
+#ifdef __i386__
+/* There is no C library of 32-bit code. i386 kernels copy in the same way. */
+static inline void *marker_copy(void *to, const void *from, size_t bytes)
+{
+	void *start = to;
+	size_t words = bytes / 4;
+
+	asm volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+	return start;
+}
+#define memcpy marker_copy
+/* A 64-bit process has no thread-local memory for its 32-bit code. */
+#define MARKER_THREAD
+#define MARKER_THREAD_MODEL
+#define MARKER_WORD ".long"
+#define MARKER_WORD_BYTES "4"
+/* The registers of possible arguments, as ftrace saves them. */
+#define MARKER_SAVE "push %eax; push %ecx; push %edx\n\t"
+#define MARKER_RESTORE "pop %edx; pop %ecx; pop %eax\n\t"
+#else
 #include <string.h>
+#define MARKER_THREAD __thread
+#define MARKER_THREAD_MODEL , tls_model("initial-exec")
+#define MARKER_WORD ".quad"
+#define MARKER_WORD_BYTES "8"
+#define MARKER_SAVE \
+	"push %rax; push %rcx; push %rdx; push %rsi; push %rdi; push %r8; push %r9; sub $8, %rsp\n\t"
+#define MARKER_RESTORE \
+	"add $8, %rsp; pop %r9; pop %r8; pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %rax\n\t"
+#endif
 
 #ifdef __clang__
 #define MARKER_COMPILER __VERSION__
@@ -55,7 +85,7 @@ struct marker_design {
 /* Records and both bounds are subsections of one section, so that no linker drops them. */
 #define MARKER_RECORD(place, target)                                               \
 	".pushsection marker_records, 1, \"aw\"\n\t"                               \
-	".quad " place " - .\n\t.quad " target " - .\n\t.popsection"
+	MARKER_WORD " " place " - .\n\t" MARKER_WORD " " target " - .\n\t.popsection"
 
 #define MARKER_RECORDS                                                             \
 	asm(".pushsection marker_records, 0, \"aw\"\n\t.balign 8\n"                \
@@ -72,7 +102,7 @@ struct marker_design {
 /* A read-side lock. Readers copy the grace period counter. No grace period is in progress. */
 #define MARKER_NESTING 0xffffffffUL
 extern unsigned long marker_grace_period __attribute__((visibility("hidden")));
-extern __thread unsigned long marker_reader __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern MARKER_THREAD unsigned long marker_reader __attribute__((visibility("hidden") MARKER_THREAD_MODEL));
 
 static inline void marker_read_lock(void)
 {
@@ -99,8 +129,8 @@ static inline void marker_read_unlock(void)
 	".pushsection .note.stapsdt, \"\", \"note\"\n\t"                           \
 	".balign 4\n\t.4byte 992f - 991f, 994f - 993f, 3\n"                        \
 	"991: .asciz \"stapsdt\"\n992: .balign 4\n"                                \
-	"993: .8byte 990b, _.stapsdt.base, " semaphore "\n\t"                      \
-	".asciz \"cyclescope\"\n\t.asciz \"marker\"\n\t.asciz \"-4@%0 8@%1\"\n"    \
+	"993: " MARKER_WORD " 990b, _.stapsdt.base, " semaphore "\n\t"              \
+	".asciz \"cyclescope\"\n\t.asciz \"marker\"\n\t.asciz \"-4@%0 " MARKER_WORD_BYTES "@%1\"\n" \
 	"994: .balign 4\n\t.popsection\n\t"                                        \
 	".ifndef _.stapsdt.base\n\t"                                               \
 	".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n\t" \

@@ -3,7 +3,7 @@
 #include "marker.h"
 
 unsigned long marker_grace_period = 1;
-__thread unsigned long marker_reader;
+MARKER_THREAD unsigned long marker_reader;
 
 /* Number of calls of the counting probe. */
 unsigned long marker_hits;

@@ -36,6 +36,7 @@ fn plan() -> MarkerPlan {
         remedy: None,
     };
     MarkerPlan {
+        mode: CodeMode::default(),
         executor: "user".to_string(),
         plan,
         quick: false,
@@ -265,4 +266,23 @@ fn a_bench_without_counters_refuses_at_once() {
     let refused = study.measure(&MachineAnswers::live(), &mut Vec::new());
     let Err(StopReason::Failed(Error::Unavailable(error))) = refused else { panic!("{refused:?}") };
     assert_eq!(error.what, "the event e0");
+}
+
+/// In 32-bit code the ruler's latency is measured, since a plan has that of 64-bit mode.
+#[test]
+fn markers_in_32_bit_code_have_their_simulated_costs() {
+    let directory = Directory::new("narrow");
+    let base = plan();
+    let wrong = Plan { imul_latency: Some(99.0), ..base.plan };
+    let records = record(&directory, MarkerPlan { mode: CodeMode::Bits32, plan: wrong, ..base });
+    let markers = records.iter().filter(|record| record.kind == "marker");
+    let lines: Vec<Value> = markers.map(|record| serde_json::from_str(&record.line).expect("JSON")).collect();
+    for (index, line) in lines.iter().enumerate() {
+        let cost = line["cost"]["value"].as_f64().expect("a cost");
+        // The simulated marker costs half a cycle more at a quarter of the placements.
+        assert!((cost - index as f64).abs() < 0.3, "{line}");
+        assert_eq!(line["bits"], 32);
+    }
+    assert_eq!(lines.len(), 3);
+    assert_eq!(replay(&directory).unwrap(), records);
 }

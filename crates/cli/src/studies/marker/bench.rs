@@ -71,7 +71,9 @@ fn make_user_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
     let cpu = machine.target_cpu() as usize;
     let own_code = CodeOrigin::of_generated(choice.around).shares_workers();
     let options = UserOptions { cpu, counter: plan.clock.reads_counter(), own_code, ..UserOptions::default() };
-    let mut designs = if choice.around { Vec::new() } else { CompiledDesign::list_built() };
+    // The build compiles no 32-bit code.
+    let is_built = !choice.around && choice.mode.is_default();
+    let mut designs = if is_built { CompiledDesign::list_built() } else { Vec::new() };
     designs.retain(|compiled| choice.designs.contains(&compiled.design));
     designs.extend(loaded.compiled.iter().cloned());
     let contexts: Vec<&str> = match choice.around {
@@ -79,7 +81,15 @@ fn make_user_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
         false => choice.contexts.iter().map(|context| context.name).collect(),
     };
     let caches = &machine.topology.caches;
-    let (bench, mut skipped) = UserBench::new(&options, plan.clock, plan.step, &designs, &contexts, caches, plan.seed)?;
+    let (bench, mut skipped) = UserBench::new(
+        &options,
+        plan.clock,
+        plan.step,
+        (&designs, loaded.probes.clone()),
+        &contexts,
+        caches,
+        plan.seed,
+    )?;
     let bench = SelectedBench::new(bench, |case| choice.criteria.includes_case(case));
     skipped.retain(|(case, _)| choice.criteria.includes_case(case));
     Ok(ChosenBench { bench: Box::new(bench), skipped, contexts: contexts.len() })

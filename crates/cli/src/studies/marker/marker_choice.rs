@@ -2,6 +2,7 @@
 
 use crate::args::MarkerArgs;
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::study::marker::catalog::MarkerCatalog;
 use cyclescope::study::marker::marker_selection::{MarkerSelection, UnmatchedMarkerWord};
 use cyclescope::study::marker::source::context::LoopContext;
@@ -15,6 +16,8 @@ pub struct MarkerChoice {
     pub designs: Vec<&'static SiteDesign>,
     /// Loops for the markers.
     pub contexts: Vec<&'static LoopContext<'static>>,
+    /// The mode of the markers' code.
+    pub mode: CodeMode,
     /// Whether the user's own loop replaces them.
     pub around: bool,
     /// The requested states.
@@ -34,7 +37,7 @@ impl MarkerChoice {
         let contexts = criteria.select_contexts().map_err(refuse_selection)?;
         criteria.require_states(&designs, catalog.states).map_err(refuse_selection)?;
         let around = args.around.is_some() || args.around_snippet.is_some();
-        Ok(MarkerChoice { catalog, designs, contexts, around, criteria })
+        Ok(MarkerChoice { catalog, designs, contexts, mode: args.code_mode.mode(), around, criteria })
     }
 }
 

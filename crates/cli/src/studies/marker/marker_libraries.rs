@@ -6,12 +6,15 @@ use crate::input::function::{self, StdoutRedirect};
 use crate::input::source;
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
+use cyclescope::asm::CodeMode;
+use cyclescope::error::{Error, Unavailable};
 use cyclescope::input::InputKind;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
-use cyclescope::study::marker::compiled_design::CompiledDesign;
+use cyclescope::study::marker::compiled_design::{CompiledDesign, ProbeSet};
 use cyclescope::study::marker::custom_loop::{COMPILER_FLAGS, CustomLoop, UnfitLoop};
 use cyclescope::study::marker::marker_findings::SkippedRecord;
+use cyclescope::study::marker::narrow_image::NarrowAddresses;
 use cyclescope::study::marker::source::context::LoopContext;
 use cyclescope::study::marker::source::design::SiteDesign;
 use cyclescope::study::marker::source::design::definition::DesignPackage;
@@ -42,6 +45,8 @@ pub struct CompileRequest<'a> {
 /// Compiled libraries that aren't loaded yet.
 pub struct MarkerLibraries {
     compiled: Vec<MarkerLibrary>,
+    /// A program of 32-bit code, instead of libraries.
+    narrow: Option<NarrowProgram>,
     absent: Vec<SkippedRecord>,
     /// Folder of the compiled files; `None` if nothing was compiled.
     pub folder: Option<ScratchFolder>,
@@ -51,6 +56,8 @@ pub struct MarkerLibraries {
 pub struct LoadedMarkers {
     /// Designs that were compiled.
     pub compiled: Vec<CompiledDesign>,
+    /// The probes that they call.
+    pub probes: ProbeSet,
     /// Designs that are missing.
     pub absent: Vec<SkippedRecord>,
 }
@@ -66,10 +73,21 @@ struct MarkerLibrary {
     path: PathBuf,
 }
 
+/// A program of 32-bit code with some designs.
+struct NarrowProgram {
+    designs: Vec<&'static SiteDesign>,
+    path: PathBuf,
+    addresses: NarrowAddresses,
+}
+
+/// Names of a program's own files.
+const PROBES_FILE: &str = "probes.c";
+const PROGRAM_FILE: &str = "markers";
+
 impl MarkerLibraries {
     /// Libraries of a request that needs none.
     pub fn new_empty() -> MarkerLibraries {
-        MarkerLibraries { compiled: Vec::new(), absent: Vec::new(), folder: None }
+        MarkerLibraries { compiled: Vec::new(), narrow: None, absent: Vec::new(), folder: None }
     }
 
     /// Compiles what the request needs: nothing if the user has no loop and no design is a
@@ -111,15 +129,42 @@ impl MarkerLibraries {
         Ok(libraries)
     }
 
+    /// Compiles the requested designs as one program of 32-bit code.
+    pub fn compile_narrow(request: &CompileRequest) -> Result<MarkerLibraries, Failure> {
+        let mut libraries = MarkerLibraries::new_empty();
+        let (designs, absent): (Vec<_>, Vec<_>) =
+            request.designs.iter().copied().partition(|design| design.narrow_obstacle().is_none());
+        let absence = |design: &&'static SiteDesign| {
+            let why = design.narrow_obstacle().unwrap_or_default();
+            SkippedRecord::from_design(design, why.to_string(), Some("leave out --bits 32".to_string()))
+        };
+        libraries.absent = absent.iter().map(absence).collect();
+        let files = designs.iter().flat_map(|design| ["c", "o"].map(|end| format!("{}.{end}", design.identifier())));
+        let files: Vec<String> = files.chain([PROBES_FILE, PROGRAM_FILE].map(str::to_string)).collect();
+        let folder = ScratchFolder::new(&files.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let flags = compiler::join_flags(library::NARROW_FLAGS, request.cflags)?;
+        let forge = MarkerCompiler { folder: &folder, flags, compiler: Compiler::c_compiler() };
+        let (addresses, path) = forge.compile_program(&designs, request.contexts)?;
+        libraries.narrow = Some(NarrowProgram { designs, path, addresses });
+        libraries.folder = Some(folder);
+        Ok(libraries)
+    }
+
     /// Loads the libraries into this process, which runs their constructors.
     pub fn load_markers(&self) -> Result<LoadedMarkers, Failure> {
         let _aside = StdoutRedirect::new();
-        let mut loaded = LoadedMarkers { compiled: Vec::new(), absent: self.absent.clone() };
+        let probes = ProbeSet::read_built();
+        let mut loaded = LoadedMarkers { compiled: Vec::new(), probes, absent: self.absent.clone() };
+        if let Some(program) = &self.narrow {
+            program.load(&mut loaded)?;
+        }
         for MarkerLibrary { design, path } in &self.compiled {
             match function::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
                 // SAFETY: the table comes from a file with the text of `source`, in a library that
                 // stays loaded.
-                Ok(table) => loaded.compiled.push(unsafe { CompiledDesign::read_table(table as *const _) }),
+                Ok(table) => {
+                    loaded.compiled.push(unsafe { CompiledDesign::read_table(table as u64, CodeMode::default()) });
+                }
                 Err(failure) => match &design.package {
                     Some(package) => loaded.absent.push(missing_package(design, package, &failure)),
                     None => return Err(failure),
@@ -127,6 +172,26 @@ impl MarkerLibraries {
             }
         }
         Ok(loaded)
+    }
+}
+
+impl NarrowProgram {
+    /// Loads the program into this process.
+    fn load(&self, loaded: &mut LoadedMarkers) -> Result<(), Failure> {
+        let file = cyclescope::input::read_input(&self.path, InputKind::Code)
+            .map_err(|error| Failure::usage(error.to_string(), None))?;
+        let image = self.addresses.load_image(&file).map_err(Error::from)?;
+        let find = |name: &str| image.find_symbol(name).map_err(Error::from);
+        let (probes, hits) = (find("cyclescope_probes")?, find("marker_hits")?);
+        // SAFETY: the tables come from files with the text of `source`, in a program that stays loaded.
+        unsafe {
+            loaded.probes = ProbeSet::read_table(probes, hits, CodeMode::Bits32);
+            for design in &self.designs {
+                let table = find(&c::table_symbol(design))?;
+                loaded.compiled.push(CompiledDesign::read_table(table, CodeMode::Bits32));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -202,12 +267,56 @@ impl MarkerCompiler<'_> {
         Ok(library)
     }
 
+    /// Compiles and links a program of 32-bit code for reserved addresses.
+    fn compile_program(
+        &self,
+        designs: &[&SiteDesign],
+        contexts: &[LoopContext],
+    ) -> Result<(NarrowAddresses, PathBuf), Failure> {
+        let addresses = NarrowAddresses::reserve().map_err(Error::from)?;
+        let [probes, program] = [PROBES_FILE, PROGRAM_FILE].map(|file| self.folder.path(file));
+        std::fs::write(&probes, library::write_probes()).map_err(|error| write_failure(&probes, error))?;
+        let address = format!("-Wl,-Ttext-segment={:#x}", addresses.start());
+        let link = library::NARROW_LINK_FLAGS.iter().map(|flag| flag.to_string()).chain([address]);
+        let link: Vec<String> = self.flags.iter().cloned().chain(link).collect();
+        let build = |objects: &[&str]| self.compiler.compile(&probes, InputKind::Source, &link, &program, objects);
+        build(&[]).map_err(explain_missing_mode)?;
+        let mut objects = Vec::new();
+        let flags: Vec<String> = self.flags.iter().cloned().chain(["-c".to_string()]).collect();
+        for design in designs {
+            let [source, object] = ["c", "o"].map(|end| self.folder.path(&format!("{}.{end}", design.identifier())));
+            let text = library::write_program_part(design, contexts);
+            std::fs::write(&source, text).map_err(|error| write_failure(&source, error))?;
+            let compiled = self.compiler.compile(&source, InputKind::Source, &flags, &object, &[]);
+            compiled
+                .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), &format!("{}.c", design.name)))?;
+            objects.push(object.to_string_lossy().into_owned());
+        }
+        build(&objects.iter().map(String::as_str).collect::<Vec<_>>())?;
+        Ok((addresses, program))
+    }
+
     /// Checks that a design's package is installed, by building an empty library with it.
     fn check_package(&self, design: &'static SiteDesign) -> Result<(), SkippedRecord> {
         let Some(package) = &design.package else { return Ok(()) };
         let made = self.compile_library(design, &library::write_library(design, &[]));
         made.map(drop).map_err(|failure| missing_package(design, package, &failure))
     }
+}
+
+/// A compiler that builds no 32-bit code.
+fn explain_missing_mode(failure: Failure) -> Failure {
+    if matches!(&failure, Failure::Error(record) if record.exit == exit::UNAVAILABLE) {
+        return failure;
+    }
+    let text = failure.text();
+    let said = text.lines().find_map(|line| line.split_once("error: ").map(|(_, said)| said)).unwrap_or(text);
+    Failure::from(Unavailable {
+        what: "markers in 32-bit code".to_string(),
+        why: format!("the C compiler builds no 32-bit code: {said}"),
+        remedy: "install its support of 32-bit code (Debian: gcc-multilib), or name another compiler in $CC"
+            .to_string(),
+    })
 }
 
 fn write_failure(file: &Path, error: std::io::Error) -> Failure {

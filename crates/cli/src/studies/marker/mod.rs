@@ -24,6 +24,7 @@ use crate::session::evidence::evidence_failure;
 use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
 use bench::{BenchRequest, ChosenBench};
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::Clock;
 use cyclescope::error::{Error, Unavailable};
 use cyclescope::machine::Machine;
@@ -47,13 +48,15 @@ pub use cyclescope::study::marker::NAME;
 pub fn run_marker(common: &CommonArgs, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
     let catalog = MarkerCatalog::for_executor(common.offer().name)?;
     let clock = bench::choose_clock(common.one_clock()?, catalog)?;
-    let choice = MarkerChoice::new(args, catalog)?;
+    let mut choice = MarkerChoice::new(args, catalog)?;
     if args.list {
+        choice.designs.retain(|design| choice.mode.is_default() || design.narrow_obstacle().is_none());
         listing::list_markers(&choice, output)?;
         return Ok(exit::DONE);
     }
     let machine = common.detect_machine()?;
     machine.tsc.require()?;
+    common.capabilities(&machine).require_mode(choice.mode)?;
     let mut libraries = compile_libraries(args, &choice, &machine)?;
     let seed = common.chosen_seed();
     let ask = MarkerRunner { common, args, clock, choice: &choice, machine: &machine, seed };
@@ -87,10 +90,11 @@ fn compile_libraries(args: &MarkerArgs, choice: &MarkerChoice, machine: &Machine
     }
     let contexts: Vec<LoopContext> = choice.contexts.iter().map(|context| **context).collect();
     let cflags = args.cflags.as_deref();
-    MarkerLibraries::compile_requested(
-        &marker_libraries::CompileRequest { designs: &choice.designs, contexts: &contexts, around, cflags },
-        machine,
-    )
+    let request = marker_libraries::CompileRequest { designs: &choice.designs, contexts: &contexts, around, cflags };
+    match choice.mode {
+        CodeMode::Bits64 => MarkerLibraries::compile_requested(&request, machine),
+        CodeMode::Bits32 => MarkerLibraries::compile_narrow(&request),
+    }
 }
 
 /// Measures the requested markers.
@@ -116,7 +120,7 @@ impl MarkerRunner<'_> {
     /// Prints the code of the markers, and measures nothing.
     fn print_code(&self, loaded: &LoadedMarkers, output: &mut Output) -> Result<u8, Failure> {
         let MarkerRunner { common, clock, choice, machine, seed, .. } = *self;
-        let request = RunRequest { clock, quick: common.quick, seed, ..RunRequest::default() };
+        let request = RunRequest { clock, mode: choice.mode, quick: common.quick, seed, ..RunRequest::default() };
         let plan = request.make_plan(&common.capabilities(machine), machine)?;
         let ChosenBench { bench, skipped, .. } =
             bench::make_bench(BenchRequest { choice, machine, plan: &plan, loaded })?;
@@ -136,13 +140,14 @@ impl MarkerRunner<'_> {
 
     fn build_study(&self, loaded: &LoadedMarkers, repro: &str) -> Result<MarkerStudy, Failure> {
         let MarkerRunner { common, args, clock, choice, machine, seed, .. } = *self;
-        let request = RunRequest { clock, quick: common.quick, seed, ..RunRequest::default() };
+        let request = RunRequest { clock, mode: choice.mode, quick: common.quick, seed, ..RunRequest::default() };
         let plan = request.make_plan(&common.capabilities(machine), machine)?;
         let ChosenBench { bench, skipped, contexts } =
             bench::make_bench(BenchRequest { choice, machine, plan: &plan, loaded })?;
         let skipped = skipped.into_iter().map(SkippedRecord::from);
         let open = executor::executor_opener(common, machine, plan.clock.reads_counter(), CodeOrigin::Own);
         let plan = MarkerPlan {
+            mode: choice.mode,
             executor: choice.catalog.executor.to_string(),
             plan,
             quick: common.quick,

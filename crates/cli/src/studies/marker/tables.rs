@@ -28,6 +28,9 @@ pub fn print_head(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), F
     page.print_row("processor", &first.cpu_model)?;
     let text = format!("{}, executor {}, clock {}, seed {}", first.cpu, first.executor, first.clock, first.seed);
     page.print_row("CPU", &text)?;
+    if !first.bits.is_default() {
+        page.print_row("markers", &format!("in {}-bit code, with arguments on the stack", first.bits.bits()))?;
+    }
     if first.caveats.iter().any(|caveat| caveat.code == CaveatKind::Emulated) {
         page.print_painted_row("caveat", &Caveat::emulated_machine().text, Output::yellow)?;
     }

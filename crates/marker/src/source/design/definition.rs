@@ -120,6 +120,15 @@ impl SiteDesign {
         self.site.contains("CALL_PROBE") || self.declarations.contains("CALL_PROBE")
     }
 
+    /// Why it has no 32-bit code; `None` if it has.
+    pub fn narrow_obstacle(&self) -> Option<&'static str> {
+        match (self.language, &self.package) {
+            (DesignLanguage::Rust, _) => Some("it is a Rust macro; markers in 32-bit code are compiled from C"),
+            (DesignLanguage::C, Some(_)) => Some("its package is used for 64-bit code only"),
+            (DesignLanguage::C, None) => None,
+        }
+    }
+
     /// Its name as an identifier.
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")

@@ -20,9 +20,7 @@ TRACED static void NAME_traced(long number, void *pointer) { }
 static __attribute__((used, noinline)) void NAME_hit(void) { CALL_PROBE }
 void NAME_target(void);
 asm(".text\n\t.p2align 4\nNAME_target:\n\t"
-    "push %rax; push %rcx; push %rdx; push %rsi; push %rdi; push %r8; push %r9; sub $8, %rsp\n\t"
-    "call NAME_hit\n\t"
-    "add $8, %rsp; pop %r9; pop %r8; pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %rax\n\tret");
+    MARKER_SAVE "call NAME_hit\n\t" MARKER_RESTORE "ret");
 "#,
     base: "NAME_traced(1, NULL);",
     site: "NAME_traced(1, NULL);",

@@ -19,7 +19,7 @@ macro_rules! stores {
             about: $about,
             source: "",
             language: DesignLanguage::C,
-            declarations: "static volatile long NAME_lines[12 * 8] __attribute__((aligned(64)));",
+            declarations: "static volatile long NAME_lines[12][64 / sizeof(long)] __attribute__((aligned(64)));",
             base: "",
             site: $site,
             enabling: Enabling::Never,
@@ -32,16 +32,16 @@ macro_rules! stores {
 macro_rules! four {
     ($one:literal, $two:literal, $three:literal, $four:literal) => {
         concat!(
-            "NAME_lines[8 * ",
+            "NAME_lines[",
             $one,
-            "] = 0; NAME_lines[8 * ",
+            "][0] = 0; NAME_lines[",
             $two,
-            "] = 0; ",
-            "NAME_lines[8 * ",
+            "][0] = 0; ",
+            "NAME_lines[",
             $three,
-            "] = 0; NAME_lines[8 * ",
+            "][0] = 0; NAME_lines[",
             $four,
-            "] = 0; "
+            "][0] = 0; "
         )
     };
 }
