@@ -117,16 +117,6 @@ pub fn reserve_narrow_addresses(bytes: usize) -> Result<u64, RunError> {
     Ok(start)
 }
 
-/// Reserves addresses that 32-bit code reaches, in this process and in its copies, for good. Nothing
-/// is accessible there yet.
-pub fn reserve_narrow_addresses(bytes: usize) -> Result<u64, RunError> {
-    let reserved = reserve_reachable(CodeMode::Bits32, bytes);
-    let reserved = reserved.map_err(call_error("reserving addresses for 32-bit code", "mmap"))?;
-    let start = reserved.start();
-    std::mem::forget(reserved);
-    Ok(start)
-}
-
 /// Makes the memory of workers that run code of a mode.
 pub(super) fn create_regions(mode: CodeMode) -> Result<WorkerRegions, RunError> {
     let reserved = reserve_reachable(mode, VIEW_BYTES);
