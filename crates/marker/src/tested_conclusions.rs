@@ -279,6 +279,7 @@ pub(super) mod tests {
             state: state.to_string(),
             guard: "none".to_string(),
             context: context.to_string(),
+            bits: cyclescope_code::asm::CodeMode::default(),
             cost,
             step: StateStep { over: None, cost },
             base: cycles(1.0),

@@ -1,6 +1,6 @@
-//! `run --bits 32`.
+//! Commands with `--bits 32`.
 
-use crate::support::{answer, cyclescope, folder, has_for_part, json};
+use crate::support::{answer, cyclescope, folder, has_for_part, json, parse_lines};
 
 /// The line of a snippet of 32-bit code; `None` where the system has no segment for it.
 fn run(arguments: &[&str]) -> Option<serde_json::Value> {
@@ -109,5 +109,113 @@ fn advice_names_the_registers_of_32_bit_code() {
     if said.code != Some(3) {
         let advice = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(advice.contains("ECX stays as") && advice.contains("mov esi, ebp; mov edi, ebx"), "{said:?}");
+    }
+}
+
+/// The lines of a command in 32-bit code; `None` where the system or the compiler has none.
+fn narrow_lines(arguments: &[&str]) -> Option<Vec<serde_json::Value>> {
+    let said = answer(cyclescope(arguments).args(["--json", "--bits", "32"]));
+    if said.code == Some(3) {
+        assert!(["segment", "32-bit code"].iter().any(|reason| said.stdout.contains(reason)), "{said:?}");
+        cyclescope_skipped::report_left_out(&said.stdout);
+        return None;
+    }
+    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
+    Some(parse_lines(&said.stdout))
+}
+
+#[test]
+fn methods_are_evaluated_in_32_bit_code() {
+    let kept = folder();
+    let path = kept.path().join("kept");
+    let path = path.to_str().expect("UTF-8");
+    let shape = ["--quick", "--ensembles", "12", "--samples", "500"];
+    let arguments = [&["evaluate", "--clock", "lfence-rdtsc-lfence,rdtsc", "--evidence", path][..], &shape].concat();
+    let Some(lines) = narrow_lines(&arguments) else { return };
+    let of_machine = |line: &serde_json::Value| line["kind"] == "machine" || line["kind"] == "evaluate.tsc";
+    for line in lines.iter().filter(|line| !of_machine(line)) {
+        assert_eq!(line["bits"], 32, "{line}");
+    }
+    let parts = lines.iter().find(|line| line["kind"] == "evaluate.parts").expect("a line");
+    let code: Vec<&str> = parts["code"].as_array().expect("a list").iter().filter_map(|row| row[1].as_str()).collect();
+    assert!(code.contains(&"rdtsc") && code.iter().all(|text| !text.contains("rip")), "{code:?}");
+    let replayed = answer(&mut cyclescope(&["replay", path, "--json"]));
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let again = parse_lines(&replayed.stdout);
+    let methods = |lines: &[serde_json::Value]| -> Vec<serde_json::Value> {
+        lines.iter().filter(|line| line["kind"] == "evaluate").map(|line| line["overhead"].clone()).collect()
+    };
+    assert!(methods(&lines).len() == 2 && methods(&lines) == methods(&again), "{again:?}");
+}
+
+#[test]
+fn markers_are_measured_in_32_bit_code() {
+    let kept = folder();
+    let path = kept.path().join("kept");
+    let path = path.to_str().expect("UTF-8");
+    let shape = ["--quick", "--context", "empty", "--evidence", path];
+    let Some(lines) = narrow_lines(&[&["marker", "flag", "immediate", "log"][..], &shape].concat()) else { return };
+    let markers: Vec<_> = lines.iter().filter(|line| line["kind"] == "marker").collect();
+    assert!(markers.len() > 10 && markers.iter().all(|line| line["bits"] == 32), "{markers:?}");
+    for line in &markers {
+        assert_eq!(line["calls"]["counted"], line["calls"]["expected"], "{line}");
+    }
+    let skipped = lines.iter().find(|line| line["kind"] == "marker.skipped").expect("log has no 32-bit code");
+    assert_eq!(skipped["design"], "log");
+    let replayed = answer(&mut cyclescope(&["replay", path, "--json"]));
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let costs = |lines: &[serde_json::Value], kind: &str| -> Vec<serde_json::Value> {
+        lines.iter().filter(|line| line["kind"] == kind).map(|line| line["cost"].clone()).collect()
+    };
+    assert_eq!(costs(&parse_lines(&replayed.stdout), "marker.replay"), costs(&lines, "marker"));
+}
+
+/// A method and a marker of equal instructions cost the same in both modes.
+#[test]
+fn both_modes_agree_on_equal_instructions() {
+    let evaluate =
+        ["evaluate", "--clock", "rdtscp-lfence,lfence-rdtsc-lfence", "--ensembles", "20", "--samples", "20000"];
+    let pair = |bits: &str| -> Option<Vec<[f64; 2]>> {
+        let said = answer(cyclescope(&evaluate).args(["--json", "--quick", "--bits", bits]));
+        if said.code == Some(3) {
+            cyclescope_skipped::report_left_out(&said.stdout);
+            return None;
+        }
+        let lines = parse_lines(&said.stdout);
+        let methods = lines.iter().filter(|line| line["kind"] == "evaluate");
+        methods.map(|line| Some([line["overhead"]["low"].as_f64()?, line["overhead"]["high"].as_f64()?])).collect()
+    };
+    let mut apart = Vec::new();
+    for _ in 0..3 {
+        let (Some(wide), Some(narrow)) = (pair("64"), pair("32")) else { continue };
+        // 32-bit code restores the same registers, with a shorter encoding: two cycles at most.
+        let near = |([low, high], [low_32, high_32]): (&[f64; 2], &[f64; 2])| {
+            low - 2.0 <= *high_32 && low_32 - 2.0 <= *high
+        };
+        if wide.iter().zip(&narrow).all(near) {
+            return;
+        }
+        apart.push([wide, narrow]);
+    }
+    assert!(apart.is_empty(), "{apart:?}");
+    cyclescope_skipped::report_left_out("no interval of an overhead");
+}
+
+#[test]
+fn other_commands_take_no_bits() {
+    for arguments in [&["uarch", "--bits", "32"][..], &["ab", "--bits", "32", "true"], &["doctor", "--bits", "32"]] {
+        let said = answer(&mut cyclescope(arguments));
+        assert!(said.code == Some(2) && said.stderr.contains("--bits"), "{arguments:?}: {said:?}");
+    }
+    for (arguments, code, text) in [
+        (&["marker", "--bits", "32", "--around-snippet", "nop"][..], 2, "--around-snippet"),
+        (&["marker", "--bits", "32", "--executor", "kernel"], 3, "64-bit code only"),
+        (&["evaluate", "--bits", "32", "--executor", "kernel"], 3, "64-bit code only"),
+        (&["evaluate", "--bits", "32", "clock-gettime"], 3, "64-bit library"),
+    ] {
+        let said = answer(&mut cyclescope(arguments));
+        assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
+        // A system may lack the segment, or the module.
+        assert!(code == 3 || said.stderr.contains(text), "{arguments:?}: {said:?}");
     }
 }

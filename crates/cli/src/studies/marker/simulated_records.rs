@@ -24,6 +24,7 @@ pub fn simulated_record(design: &str, state: &str, cost: f64, over: Option<&'sta
         state: state.to_string(),
         guard: "none".to_string(),
         context: "empty".to_string(),
+        bits: cyclescope::asm::CodeMode::default(),
         cost: cycles(cost),
         step: StateStep { over, cost: cycles(cost) },
         base: cycles(1.0),
