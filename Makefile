@@ -24,6 +24,7 @@ test-rest:
 	$(CARGO) test --workspace --release --doc
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
 	crates/clock/tests/windows/run || test $$? = 77
+	crates/cli/tests/windows/run || test $$? = 77
 
 # A million changed inputs of each reader of files; READER names one, INPUTS another number.
 # FIELD_INPUTS change single fields of real files, whose result is printed in every form, or parts of
@@ -49,9 +50,10 @@ fuzz:
 	test -n "$(READER)" || $(CARGO) test --release -p cyclescope-cli --test denials -- --ignored --nocapture --test-threads 1
 	CARGO_TARGET_DIR=$(abspath $(TARGET))/fuzz fuzz/run $(FUZZ_SECONDS) || test $$? = 77
 
-# The clock crate as a Windows program, under Wine.
+# The clock crate and the command line as Windows programs, under Wine.
 test-windows:
 	crates/clock/tests/windows/run
+	crates/cli/tests/windows/run
 
 # The examples of Criterion, divan, Google Benchmark and Python.
 test-frameworks:

@@ -8,6 +8,7 @@ use crate::result::container::EvidenceContainer;
 pub use cyclescope_ab as ab;
 pub use cyclescope_evaluate as evaluate;
 pub use cyclescope_instr as instr;
+#[cfg(unix)]
 pub use cyclescope_marker as marker;
 pub use cyclescope_measure::study::{
     GenericHead, GenericSession, GenericStudy, RecordRole, ResultRecord, ResumableSession, StopReason, Study,
@@ -16,8 +17,16 @@ pub use cyclescope_measure::study::{
 pub use cyclescope_run::{points, study as run};
 pub use cyclescope_uarch as uarch;
 
-/// All studies, by name.
-pub const ALL: &[StudyInfo] = &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, uarch::INFO];
+/// All studies of this system, by name: the markers are those of Linux.
+pub const ALL: &[StudyInfo] = &[
+    evaluate::INFO,
+    instr::INFO,
+    #[cfg(unix)]
+    marker::INFO,
+    points::INFO,
+    run::INFO,
+    uarch::INFO,
+];
 
 /// Finds a study by its name.
 pub fn find_study(name: &str) -> Option<&'static StudyInfo> {

@@ -28,7 +28,6 @@ pub mod sandbox;
 pub mod serve;
 pub mod setup;
 pub mod stub;
-#[cfg_attr(windows, path = "system/windows.rs")]
-#[cfg_attr(unix, path = "system/linux.rs")]
+#[cfg_attr(windows, path = "windows/system.rs")]
 pub mod system;
 pub mod view;

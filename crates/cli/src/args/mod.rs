@@ -47,6 +47,7 @@ pub use cli::CliCommand;
 pub use clock::ClockArgs;
 pub use common::{CommonArgs, find_clock};
 pub use compare::CompareArgs;
+#[cfg_attr(windows, allow(unused_imports))]
 pub use counters::{CountersAction, CountersArgs, EventArgs};
 pub use evaluate::EvaluateArgs;
 pub use exports::ExportArgs;
@@ -58,6 +59,7 @@ pub use invocation::Invocation;
 pub use manual::ManualArgs;
 pub use marker::MarkerArgs;
 pub use points::PointsArgs;
+#[cfg_attr(windows, allow(unused_imports))]
 pub use region::RegionArgs;
 pub use replay::ReplayArgs;
 pub use report::ReportArgs;

@@ -4,11 +4,13 @@
 mod argument_binding;
 mod assembler;
 mod assembly_source;
+#[cfg(unix)]
 mod c_library;
 mod call_code;
 mod call_encoding;
 pub mod call_parameters;
 mod calling_convention;
+#[cfg_attr(windows, path = "windows/capture.rs")]
 mod capture;
 pub mod compiler;
 pub mod debug_info;
@@ -16,7 +18,9 @@ pub mod elf;
 mod elf_file;
 mod empty_function;
 pub mod event_request;
+#[cfg_attr(windows, path = "windows/function.rs")]
 pub mod function;
+#[cfg_attr(windows, path = "windows/function_fault.rs")]
 pub mod function_fault;
 mod function_memory;
 mod function_symbol;
@@ -28,7 +32,7 @@ mod narrow_image;
 mod narrow_library;
 mod narrow_memory;
 mod object_code;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod odd_signatures;
 mod region;
 mod signature;

@@ -1,11 +1,12 @@
 //! Directories for results.
 
+use cyclescope_platform::files;
 use std::io;
 use std::path::Path;
 
 /// Bytes that are free on the disk of a directory, if the system reports them.
 pub fn read_free_bytes(directory: &Path) -> Option<u64> {
-    rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail * disk.f_frsize)
+    files::read_free_bytes(directory)
 }
 
 /// Creates a directory if it is missing. Its parent must exist, so that a misspelt path doesn't

@@ -6,6 +6,7 @@ use cyclescope::input::BadInput;
 use cyclescope::record::{ErrorRecord, SchemaLine, exit};
 use cyclescope::result::container::ContainerError;
 use cyclescope::study::instr::rows::instr_table::BadList;
+use cyclescope_platform::error_code;
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -49,12 +50,12 @@ impl Failure {
     /// the system lacks or refuses something else.
     pub fn from_writing(what: impl Display, error: &io::Error, remedy: &str) -> Failure {
         match error.raw_os_error() {
-            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOSYS | libc::EIO) => {
-                Failure::from_system(what, error)
-            }
+            Some(
+                error_code::EMFILE | error_code::ENFILE | error_code::ENOMEM | error_code::ENOSYS | error_code::EIO,
+            ) => Failure::from_system(what, error),
             // Errors of temporary folders have no number.
             None if error.kind() == io::ErrorKind::Unsupported => {
-                Failure::internal(format!("{what}: {error}")).with_system_remedy(Some(libc::ENOSYS))
+                Failure::internal(format!("{what}: {error}")).with_system_remedy(Some(error_code::ENOSYS))
             }
             _ => Failure::internal(format!("{what}: {error}")).with_remedy(remedy),
         }

@@ -3,26 +3,9 @@
 use crate::output::failure::Failure;
 use crate::output::terminal;
 use cyclescope::record::SchemaLine;
+use cyclescope_platform::console;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whether standard output was closed when the program started.
-static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Checks whether standard output is closed. Before `main`, Rust's runtime replaces a closed stream
-/// by /dev/null, so the loader calls this earlier, as a constructor.
-extern "C" fn ask() {
-    // SAFETY: takes no pointers; a closed descriptor only returns an error.
-    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
-    STDOUT_CLOSED.store(closed, Ordering::Relaxed);
-}
-
-// SAFETY: the section holds pointers to functions without results that may ignore their arguments.
-// `ask` uses nothing that is initialized later.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static ASK: extern "C" fn() = ask;
 
 /// Width of a line of text, in characters.
 pub const WIDTH: usize = 80;
@@ -57,7 +40,7 @@ impl Output {
     /// Opens standard output. Fails if it was closed when the program started, because results
     /// would be lost.
     pub fn open_stdout(json: bool) -> Result<Output, Failure> {
-        if STDOUT_CLOSED.load(Ordering::Relaxed) {
+        if console::is_stdout_closed() {
             let remedy = "redirect it, as in `> result.txt`, or to /dev/null";
             let closed = Failure::internal("standard output is closed, so results can't be printed");
             return Err(closed.with_remedy(remedy));

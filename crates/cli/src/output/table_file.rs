@@ -2,6 +2,7 @@
 
 use crate::output::failure::Failure;
 use cyclescope::input;
+use cyclescope_platform::files;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -12,9 +13,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Checks early that a table can be written, before hours of measurement.
 pub fn require_writable(path: &Path) -> Result<(), Failure> {
-    use rustix::fs::{Access, access};
-    let checked = input::require_replaceable(path)
-        .and_then(|()| access(folder_of(path), Access::WRITE_OK).map_err(io::Error::from));
+    let checked = input::require_replaceable(path).and_then(|()| files::require_writable_folder(folder_of(path)));
     checked.map_err(|why| {
         let text = format!("can't write {}: {why}", path.display());
         Failure::usage(text, Some("name a new or regular file in a writable directory"))
@@ -33,11 +32,14 @@ pub fn write_executable_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn write_with_rights(path: &Path, bytes: &[u8], rights: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     input::require_replaceable(path)?;
-    // The system subtracts the user's mask.
-    let rights = std::fs::Permissions::from_mode(rights);
-    let mut file = tempfile::Builder::new().prefix(".cyclescope-").permissions(rights).tempfile_in(folder_of(path))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".cyclescope-");
+    if let Some(rights) = files::permissions_from_mode(rights) {
+        // The system subtracts the user's mask.
+        builder.permissions(rights);
+    }
+    let mut file = builder.tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|failed| failed.error)
 }

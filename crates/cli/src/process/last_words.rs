@@ -6,6 +6,7 @@
 
 use crate::output::Failure;
 use crate::process::interrupt;
+use cyclescope_platform::console;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{Cursor, Write};
@@ -57,8 +58,7 @@ fn end_without_memory(bytes: usize) -> ! {
          if a filter refuses these calls, allow them\n"
     );
     let length = line.position() as usize;
-    // SAFETY: the text outlives the call. Nothing more can be done if it fails.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), length) };
+    console::write_to_stderr(&text[..length]);
     interrupt::end_at_once()
 }
 

@@ -7,13 +7,11 @@
 use crate::output::Failure;
 use cyclescope::input::{self, BadInput, InputKind};
 use cyclescope::record::SCHEMA;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use cyclescope_platform::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Start of a file's first line. It identifies a file that was cut inside that line.
@@ -111,12 +109,7 @@ impl ResultFile {
     }
 
     fn open_locked(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
-        let mut options = File::options();
-        // A file to resume may turn out to be a pipe without a writer; a new file may be a pipe
-        // with a slow reader.
-        options.custom_flags(libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK });
-        let opened = options.read(true).append(true).create(create).open(path);
-        let file = opened.map_err(|error| {
+        let file = files::open_results(path, create).map_err(|error| {
             let remedy = if create { "name a file in a writable directory" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
@@ -125,7 +118,7 @@ impl ResultFile {
         }
         // Any other error means that the file system has no locks, so a second writer can't be
         // detected.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        if matches!(files::try_lock(&file), Ok(false)) {
             let text = format!("another cyclescope is writing to {}", path.display());
             return Err(Failure::usage(text, Some("wait until it ends, or name another file")));
         }

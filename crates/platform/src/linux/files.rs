@@ -3,9 +3,12 @@
 use crate::file_facts::{FileAccess, FileFacts, FileKind};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 /// File systems whose files look regular and are interfaces of the kernel. Reading one may wait
 /// without end or have effects: proc, sysfs, debugfs, tracefs, securityfs, configfs, cgroup of both
@@ -92,4 +95,44 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 pub fn unlock(file: &File) {
     // Only an unlocked file has no lock to release.
     let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+}
+
+/// Bytes that are free on the disk of a directory, if the system reports them.
+pub fn read_free_bytes(directory: &Path) -> Option<u64> {
+    rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail * disk.f_frsize)
+}
+
+/// What distinguishes the file at a path from all others: its disk and its number there.
+pub fn read_identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+/// Opens a file for results, or a new one. A file that exists may turn out to be a pipe without a
+/// writer; a new one may be a pipe with a slow reader.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn open_results(path: &Path, create: bool) -> io::Result<File> {
+    let flags = libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK };
+    File::options().custom_flags(flags).read(true).append(true).create(create).open(path)
+}
+
+/// The path that these bytes name.
+pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Fails if this process may make no file in a folder.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn require_writable_folder(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)?)
+}
+
+/// The permissions of a mode (chmod(2)); `None` if the system has no modes.
+pub fn permissions_from_mode(mode: u32) -> Option<Permissions> {
+    Some(Permissions::from_mode(mode))
 }

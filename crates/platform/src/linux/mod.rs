@@ -1,5 +1,6 @@
 //! The interface on Linux.
 
+pub mod console;
 pub mod cpus;
 pub mod device;
 pub mod error_code;

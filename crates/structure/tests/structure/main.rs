@@ -10,6 +10,7 @@ mod claims;
 mod contributing;
 mod example_crates;
 mod order;
+mod platform;
 mod security;
 mod source;
 

@@ -90,7 +90,7 @@ impl Source {
         let index = self.modules.len();
         self.modules.push(module);
         let mut reader = Reader::default();
-        for item in items.iter().filter(|item| !is_test(attributes(item))) {
+        for item in items.iter().filter(|item| !is_left_out(attributes(item))) {
             let syn::Item::Mod(child) = item else {
                 reader.visit_item(item);
                 continue;
@@ -141,9 +141,14 @@ fn parse(file: &Path, text: &str) -> Vec<syn::Item> {
     syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", file.display())).items
 }
 
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+fn is_left_out(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Meta>().is_ok_and(|condition| match condition {
+                syn::Meta::Path(path) => path.is_ident("test") || path.is_ident("windows"),
+                syn::Meta::List(list) => list.path.is_ident("all") && list.tokens.to_string().starts_with("test"),
+                syn::Meta::NameValue(_) => false,
+            })
     })
 }
 
@@ -240,7 +245,7 @@ impl Reader {
 
 impl<'ast> Visit<'ast> for Reader {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if is_test(attributes(item)) {
+        if is_left_out(attributes(item)) {
             return;
         }
         match item {

@@ -6,11 +6,10 @@
 
 use super::debug_entries::Slice;
 use cyclescope::input::{self, InputKind};
+use cyclescope_platform::files::path_from_bytes;
 use flate2::Crc;
 use gimli::{Dwarf, Unit};
 use object::{File, Object};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -31,7 +30,7 @@ impl<'r, 'a> SplitUnit<'r, 'a> {
     /// The unit, if it names a file.
     pub fn new(parent: &'r Dwarf<Slice<'a>>, skeleton: Rc<Unit<Slice<'a>>>) -> Option<SplitUnit<'r, 'a>> {
         let name = parent.attr_string(&skeleton, skeleton.dwo_name().ok()??).ok()?;
-        let to_path = |text: &Slice<'a>| PathBuf::from(OsStr::from_bytes(text.slice()));
+        let to_path = |text: &Slice<'a>| path_from_bytes(text.slice());
         let folder = skeleton.comp_dir.as_ref().map(to_path).unwrap_or_default();
         Some(SplitUnit { parent, name: to_path(&name), folder, skeleton })
     }
@@ -68,11 +67,11 @@ pub fn find_debug_file(file: &File, source: &Path) -> Option<(PathBuf, Vec<u8>)>
         }
     }
     let (name, checksum) = file.gnu_debuglink().ok().flatten()?;
-    let name = Path::new(OsStr::from_bytes(name));
+    let name = path_from_bytes(name);
     let source = std::fs::canonicalize(source).ok()?;
     let folder = source.parent()?;
     let system = Path::new(SYSTEM_FOLDER).join(folder.strip_prefix("/").unwrap_or(folder));
-    let places = [folder.join(name), folder.join(".debug").join(name), system.join(name)];
+    let places = [folder.join(&name), folder.join(".debug").join(&name), system.join(&name)];
     places.into_iter().filter(|place| *place != source).find_map(|place| {
         let content = read_file(&place)?;
         let mut own = Crc::new();

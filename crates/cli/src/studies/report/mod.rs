@@ -20,10 +20,10 @@ use crate::args::{CommonArgs, ReportArgs};
 use crate::output::table_file::{require_writable, write_whole_file};
 use crate::output::{Failure, Output, print_warning};
 use cyclescope::record::exit;
+use cyclescope_platform::files;
 use page::ReportPage;
 use report_file::ReportFile;
 use serde::Serialize;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What was written, kind `report`.
@@ -53,9 +53,8 @@ pub fn run_report(common: &CommonArgs, args: &ReportArgs, output: &mut Output) -
 
 /// Fails if the page would replace one of the files that it is made of.
 fn refuse_input_as_page(files: &[PathBuf], page: &Path) -> Result<(), Failure> {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
-    let Some(target) = identity(page) else { return Ok(()) };
-    match files.iter().any(|file| identity(file) == Some(target)) {
+    let Some(target) = files::read_identity(page) else { return Ok(()) };
+    match files.iter().any(|file| files::read_identity(file) == Some(target)) {
         true => {
             let text = format!("the page would replace the results in {}", page.display());
             Err(Failure::usage(text, Some("name another file after -o, such as page.html")))

@@ -9,6 +9,7 @@ use super::program_section::{ProgramSection, describe_programs};
 use super::published_join::join_published;
 use super::report_file::ReportFile;
 use super::timing_section::{TimingSection, describe_timing};
+use cyclescope_platform::random;
 use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 
@@ -175,8 +176,6 @@ fn escape_json(json: &str) -> String {
 
 /// A number that nobody who wrote a file could know: scripts without it do not run.
 fn draw_nonce() -> String {
-    use rustix::rand::{GetRandomFlags, getrandom};
-    let mut bytes = [0; NONCE_BYTES];
-    getrandom(&mut bytes[..], GetRandomFlags::empty()).expect("Linux has random numbers");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let draw = || random::draw_number().expect("the system has random numbers");
+    (0..NONCE_BYTES / 8).map(|_| format!("{:016x}", draw())).collect()
 }

@@ -218,8 +218,9 @@ fn a_fixed_address_is_used_or_refused() {
         other => panic!("{other:?}"),
     }
     assert_holds(&mut user, &look, &[fixed(address)]);
-    let refused = std::io::Error::from_raw_os_error(libc::EPERM);
-    let RunError::Unavailable(low) = fixed_address_error(0, 4096, 4096, refused) else { panic!("another error") };
+    let RunError::Unavailable(low) = fixed_address_error(0, 4096, 4096, rustix::io::Errno::PERM.into()) else {
+        panic!("another error")
+    };
     assert!(low.why.contains("vm.mmap_min_addr"));
 }
 
