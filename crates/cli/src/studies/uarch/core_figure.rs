@@ -48,7 +48,12 @@ impl CoreFigure {
         let chosen: Vec<(&FigurePart, &UarchLine)> =
             self.parts.iter().filter_map(|part| Some((part, part.choose_record(records)?))).collect();
         let is_found = chosen.iter().any(|(_, record)| record.is_found());
-        let texts: Vec<String> = chosen.iter().map(|(part, record)| part.describe(record)).collect();
+        // Without a number, the name of a figure of one number says what is missing.
+        let describe = |(part, record): &(&FigurePart, &UarchLine)| match self.parts.len() == 1 && !is_found {
+            true => record.describe_verdict(),
+            false => part.describe(record),
+        };
+        let texts: Vec<String> = chosen.iter().map(describe).collect();
         let remarks = chosen.iter().flat_map(|(_, record)| describe_reservations(record)).collect::<Vec<_>>();
         (!chosen.is_empty()).then(|| FigureWords { text: texts.join(", "), is_found, remark: remarks.join("; ") })
     }
@@ -129,5 +134,7 @@ mod tests {
         assert_eq!(CACHE.describe(&[]), None);
         let missing = CACHE.describe(&UarchLine::from_lines(&lines[1..2])).unwrap();
         assert_eq!((missing.text.as_str(), missing.is_found), ("ways unclear", false));
+        const WAYS: CoreFigure = CoreFigure::new("ways", &[FigurePart::in_unit(&["l1d_ways"], "ways")]);
+        assert_eq!(WAYS.describe(&UarchLine::from_lines(&lines[1..2])).unwrap().text, "unclear");
     }
 }
