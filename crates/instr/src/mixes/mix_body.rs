@@ -8,12 +8,11 @@ use crate::forms::form_anatomy::{OperandPlace, RegisterSlot, encode_instructions
 use cyclescope_code::asm::format_instruction;
 use iced_x86::Instruction;
 
-/// Lower limit of instructions in a loop, if few copies allow it: the end of the loop then takes less
-/// than a hundredth of its slots.
-const INSTRUCTIONS_LEAST: usize = 192;
 /// Upper limit of instructions in a loop. They must fit into buffers of decoded instructions: Skylake
 /// holds 1536.
-const INSTRUCTIONS_MOST: usize = 480;
+const INSTRUCTIONS_MOST: usize = 768;
+/// Upper limit of copies in a mix.
+const COPIES_MOST: usize = 480;
 /// Addresses that loads and stores rotate through, and lines of those that do both: a line needs time
 /// until its next use.
 const ADDRESSES: AddressPattern = AddressPattern::Adjacent(4);
@@ -32,25 +31,27 @@ pub struct MixBody {
     pub init: Vec<u8>,
     /// The order of the copies.
     pub order: MixOrder,
+    /// Registers that the results of each form rotate through, the fewest of its operands.
+    pub registers: Vec<usize>,
 }
 
 impl MixBody {
-    /// The body of a mix of these forms with these numbers of copies. An error says why there is
-    /// none.
-    pub fn new(forms: &[&MixForm], counts: &[usize], order: MixOrder) -> Result<MixBody, String> {
+    /// The body of a mix of these forms with these numbers of copies, of at least `least` instructions.
+    /// An error says why there is none.
+    pub fn new(forms: &[&MixForm], counts: &[usize], order: MixOrder, least: usize) -> Result<MixBody, String> {
         let total: usize = counts.iter().sum();
         if total == 0 || counts.contains(&0) || forms.len() != counts.len() {
             return Err("a mix needs a copy of each form".to_string());
         }
-        if total > INSTRUCTIONS_MOST {
-            return Err(format!("a mix has at most {INSTRUCTIONS_MOST} copies in all"));
+        if total > COPIES_MOST {
+            return Err(format!("a mix has at most {COPIES_MOST} copies in all"));
         }
         if !has_one_encoding(forms) {
             return Err("legacy and VEX vector code must not mix".to_string());
         }
         let mut registers = allocate_registers(forms, counts)
             .ok_or_else(|| "the forms need more registers than there are".to_string())?;
-        let repeats = choose_repeats(&registers, counts);
+        let repeats = choose_repeats(&registers, counts, least);
         for (form, count) in registers.iter_mut().zip(counts) {
             form.rotations.iter_mut().for_each(|rotation| rotation.even_out(count * repeats));
         }
@@ -58,7 +59,19 @@ impl MixBody {
             .ok_or_else(|| "an instance can't be encoded".to_string())?;
         let code = encode_instructions(&instructions).ok_or_else(|| "an instance can't be encoded".to_string())?;
         let init = forms.iter().flat_map(|form| form.init.iter().copied()).collect();
-        Ok(MixBody { instructions, repeats, code, init, order })
+        let fewest = |form: &FormRegisters| form.rotations.iter().map(|rotation| rotation.registers.len()).min();
+        let registers = registers.iter().map(|form| fewest(form).unwrap_or(0)).collect();
+        Ok(MixBody { instructions, repeats, code, init, order, registers })
+    }
+
+    /// The body of a chain: copies of a form in the same registers. `None` without code.
+    pub(super) fn new_chain(form: &MixForm, copies: usize) -> Option<MixBody> {
+        let mut registers = allocate_registers(&[form], &[copies])?;
+        registers[0].rotations.iter_mut().for_each(|rotation| rotation.registers.truncate(1));
+        let instructions = build_instructions(&[form], &registers, &vec![0; copies])?;
+        let code = encode_instructions(&instructions)?;
+        let (init, order) = (form.init.clone(), MixOrder::Blocks);
+        Some(MixBody { instructions, repeats: copies, code, init, order, registers: vec![1] })
     }
 
     /// The instructions as assembly in one line.
@@ -85,9 +98,9 @@ impl SlotRotation {
 }
 
 /// How often a loop repeats the mix: long enough, and so that updated registers rotate evenly.
-fn choose_repeats(registers: &[FormRegisters], counts: &[usize]) -> usize {
+fn choose_repeats(registers: &[FormRegisters], counts: &[usize], instructions: usize) -> usize {
     let total: usize = counts.iter().sum();
-    let least = INSTRUCTIONS_LEAST.div_ceil(total);
+    let least = instructions.div_ceil(total);
     let most = (INSTRUCTIONS_MOST / total).max(least).min(2 * least);
     let share = |repeats: usize| {
         let rotations = registers
@@ -167,7 +180,7 @@ mod tests {
 
     fn build(names: &[&str], counts: &[usize], order: MixOrder) -> (MixBody, Vec<MixForm>) {
         let forms: Vec<MixForm> = names.iter().map(|name| find_form(name).unwrap()).collect();
-        let body = MixBody::new(&forms.iter().collect::<Vec<_>>(), counts, order).unwrap();
+        let body = MixBody::new(&forms.iter().collect::<Vec<_>>(), counts, order, 192).unwrap();
         (body, forms)
     }
 
@@ -215,7 +228,8 @@ mod tests {
     fn mixes_without_code_say_why() {
         let forms = ["paddd xmm, xmm", "vpaddd xmm, xmm, xmm"].map(|name| find_form(name).unwrap());
         let [legacy, vex] = &forms;
-        let error = |forms: &[&MixForm], counts: &[usize]| MixBody::new(forms, counts, MixOrder::Blocks).unwrap_err();
+        let error =
+            |forms: &[&MixForm], counts: &[usize]| MixBody::new(forms, counts, MixOrder::Blocks, 192).unwrap_err();
         assert!(error(&[legacy, vex], &[1, 1]).contains("must not mix"));
         assert!(error(&[vex], &[0]).contains("a copy of each"));
         assert!(error(&[vex], &[481]).contains("at most 480"));

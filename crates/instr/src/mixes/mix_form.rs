@@ -8,7 +8,6 @@ use crate::forms::gather;
 use crate::forms::instruction_setting;
 use crate::forms::skip::find_skip;
 use crate::forms::target_form::TargetForm;
-use crate::selection::full_name;
 use cyclescope_code::asm;
 use cyclescope_code::asm::access::is_non_temporal_store;
 use cyclescope_code::asm::forms::FormPrefix;
@@ -22,6 +21,8 @@ pub struct MixForm {
     pub(super) anatomy: FormAnatomy,
     /// Code that runs once before the loop.
     pub(super) init: Vec<u8>,
+    /// Core cycles that a copy waits for another one in the same registers, relative to other forms.
+    pub(super) latency: f64,
     name: String,
 }
 
@@ -38,7 +39,7 @@ pub(super) enum VectorEncoding {
 impl MixForm {
     /// The form, if it can be in a mix on this machine. An error says why not.
     pub fn new(target: &TargetForm, features: &CpuFeatures, ring: PrivilegeRing) -> Result<MixForm, String> {
-        let name = full_name(target);
+        let name = format!("{} {}", target.mnemonic(), target.operands()).trim_end().to_string();
         let anatomy = target.anatomy().ok_or_else(|| "no instance can be encoded".to_string())?;
         if let Some(skip) = find_skip(&anatomy, features, ring) {
             return Err(skip.describe());
@@ -49,10 +50,21 @@ impl MixForm {
         let setting = instruction_setting::find_setting(anatomy.code());
         let mut init = target.init.clone();
         init.extend(asm::parse_assembly(setting.init).expect("settings are valid assembly").bytes());
-        Ok(MixForm { anatomy, init, name })
+        Ok(MixForm { anatomy, init, latency: 1.0, name })
     }
 
-    /// The unique name of the form.
+    /// The same form, whose copies in one register wait this many core cycles for each other. It gets
+    /// registers accordingly. Without a figure, all forms wait equally long.
+    pub fn with_latency(self, cycles: f64) -> MixForm {
+        MixForm { latency: cycles, ..self }
+    }
+
+    /// Whether copies in one register form a chain, so that their number of registers limits them.
+    pub fn updates_registers(&self) -> bool {
+        self.anatomy.slots().into_iter().any(|slot| slot != RegisterSlot::Base && self.updates_slot(slot))
+    }
+
+    /// The mnemonic and the operands.
     pub fn name(&self) -> &str {
         &self.name
     }

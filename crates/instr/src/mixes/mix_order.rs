@@ -2,17 +2,21 @@
 //!
 //! Two orders of one mix may differ by a tenth and more. A port that has just finished work of three
 //! cycles may lose a cycle before work of one (on Zen 5, `pext` and `rorx` take 6.0 where their ports
-//! allow 4.0, if they alternate, and 4.25 in blocks of 48). Other mixes are slow in blocks, because a
+//! allow 4.0, if they alternate, and 4.25 in blocks of 48 each). Other mixes are slow in blocks, because a
 //! block does not overlap with the next one. So several orders are tried.
 
 use cyclescope_core::random::Random;
 use serde::{Deserialize, Serialize};
 
+/// Approximate instructions of the blocks of all forms together. Longer blocks would not overlap in the
+/// scheduler.
+const BLOCKED_INSTRUCTIONS: usize = 160;
+
 /// An order of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MixOrder {
-    /// All copies of a form in the loop, then all of the next form.
+    /// Long blocks: many copies of a form, then many of the next one.
     Blocks,
     /// The same within each repetition of the mix.
     ShortBlocks,
@@ -40,13 +44,17 @@ impl MixOrder {
     }
 
     /// The form at each place of a loop: `repeats` times the mix with these numbers of copies.
-    pub(crate) fn arrange(self, counts: &[usize], repeats: usize) -> Vec<usize> {
+    pub fn arrange(self, counts: &[usize], repeats: usize) -> Vec<usize> {
         let in_blocks = |times: usize| -> Vec<usize> {
             counts.iter().enumerate().flat_map(|(form, count)| std::iter::repeat_n(form, count * times)).collect()
         };
         let mut places = in_blocks(1);
         match self {
-            MixOrder::Blocks => return in_blocks(repeats),
+            MixOrder::Blocks => {
+                let together = (BLOCKED_INSTRUCTIONS / places.len().max(1)).clamp(1, repeats);
+                let rest = repeats % together;
+                return [in_blocks(together).repeat(repeats / together), in_blocks(rest)].concat();
+            }
             MixOrder::ShortBlocks => {}
             MixOrder::Interleaved => places = spread_evenly(counts),
             MixOrder::Random(seed) => Random::new(seed).shuffle(&mut places),
@@ -85,6 +93,9 @@ mod tests {
     fn orders_are_what_their_names_say() {
         let arrange = |order: MixOrder| order.arrange(&[2, 1], 2);
         assert_eq!(arrange(MixOrder::Blocks), [0, 0, 0, 0, 1, 1]);
+        let long = MixOrder::Blocks.arrange(&[1, 1], 160);
+        assert!(long[..80].iter().all(|form| *form == 0) && long[80..160].iter().all(|form| *form == 1));
+        assert_eq!((long.len(), long[160]), (320, 0));
         assert_eq!(arrange(MixOrder::ShortBlocks), [0, 0, 1, 0, 0, 1]);
         assert_eq!(arrange(MixOrder::Interleaved), [0, 1, 0, 0, 1, 0]);
         assert_eq!(arrange(MixOrder::Random(1)), arrange(MixOrder::Random(1)));

@@ -1,8 +1,8 @@
 //! Registers of all forms of a mix together.
 //!
 //! No copy may depend on a copy of another form, so each form writes registers of its own. Registers
-//! that are only read are shared. A form that updates a register gets many to rotate through: its
-//! copies in one register form a chain. Others get fewer; they only need them on cores that wait for
+//! that are only read are shared. A form that updates a register gets many to rotate through, the more
+//! the longer its latency: its copies in one register form a chain. Others get fewer; they only need them on cores that wait for
 //! the old value.
 
 use super::mix_form::{MixForm, VectorEncoding};
@@ -153,7 +153,7 @@ fn list_demands(forms: &[&MixForm], counts: &[usize]) -> Vec<RotationDemand> {
             .filter(|slot| *slot != RegisterSlot::Base && anatomy.writes_place(OperandPlace::Slot(*slot)));
         slots.map(move |slot| {
             let updates = form.updates_slot(slot);
-            let weight = if updates { UPDATE_WEIGHT * *count as f64 } else { 1.0 };
+            let weight = if updates { UPDATE_WEIGHT * form.latency * *count as f64 } else { 1.0 };
             RotationDemand {
                 form: number,
                 slot,

@@ -76,6 +76,14 @@ pub struct MixTimer<'a> {
     confidence: f64,
 }
 
+/// Lower limit of instructions in a loop. The loop's end takes a slot or two, and on Zen 5 up to three
+/// cycles of an ALU among instructions of another latency. No difference of two loops is taken: these
+/// may be in different scheduling modes, and a mix that seems too fast proves what is wrong.
+const INSTRUCTIONS_LEAST: usize = 320;
+/// How the chain of a form is timed. A rough figure suffices.
+const CHAIN_EFFORT: MixEffort = MixEffort { orders: 1, first_layouts: 0, layouts: 2, rounds: 2, cycles: 3_000.0 };
+/// Copies in a chain.
+const CHAIN_COPIES: usize = 48;
 /// Programs of one batch.
 const BATCH_PROGRAMS: usize = 84;
 /// Untimed rounds of each layout.
@@ -107,7 +115,35 @@ impl<'a> MixTimer<'a> {
     /// none.
     pub fn build_body(&self, mix: &Mix, order: MixOrder) -> Result<MixBody, String> {
         let forms: Vec<&MixForm> = mix.parts.iter().map(|part| &self.forms[part.form]).collect();
-        MixBody::new(&forms, &mix.counts(), order)
+        MixBody::new(&forms, &mix.counts(), order, INSTRUCTIONS_LEAST)
+    }
+
+    /// Measures how long copies in one register wait for each other, for all forms that update their
+    /// destination, so that mixes give them enough registers.
+    pub fn measure_latencies(
+        timing: SurveyTiming<'a>,
+        executor: &mut dyn Executor,
+        forms: &mut [MixForm],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let updating: Vec<usize> = (0..forms.len()).filter(|form| forms[*form].updates_registers()).collect();
+        let known = forms.to_vec();
+        let timer = MixTimer::new(timing, &known, CHAIN_EFFORT, 0.95);
+        let chain = |form: &usize| {
+            let body = MixBody::new_chain(&known[*form], CHAIN_COPIES)?;
+            Some(TimedMix { mix: *form, bodies: vec![body], cycles: None })
+        };
+        let chains = updating.iter().filter_map(chain).collect();
+        let size = TimingSize { layouts: CHAIN_EFFORT.layouts, warm_up: WARM_UP, rounds: CHAIN_EFFORT.rounds };
+        // A form that can't run is refused in its mixes.
+        let mut outcomes = vec![None; forms.len()];
+        for (timed, readings) in timer.read_mixes(executor, chains, size, &mut outcomes, random)? {
+            let cycles = find_lowest_mode(&readings[0].cycles).map(|mode| mode.value / CHAIN_COPIES as f64);
+            if let Some(cycles) = cycles {
+                forms[timed.mix].latency = cycles.max(1.0);
+            }
+        }
+        Ok(())
     }
 
     /// Times mixes. Returns what came of each, in the same order.

@@ -8,6 +8,7 @@ mod counters;
 #[path = "../chains/everything.rs"]
 mod everything;
 mod memory;
+mod mixes;
 mod partial_registers;
 mod rates;
 mod regimes;

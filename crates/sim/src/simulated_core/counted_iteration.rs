@@ -3,7 +3,7 @@
 
 use super::body::{DecodedBody, SimulatedForms};
 use super::pipeline::Pipeline;
-use super::ports::PORTS_MOST;
+use super::port_mask::PORTS_MOST;
 use crate::simulated_pmu::CoreCount;
 use cyclescope_code::program::Program;
 

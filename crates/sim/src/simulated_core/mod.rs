@@ -24,6 +24,7 @@ mod operands;
 mod pipeline;
 mod port_assigner;
 mod port_map;
+mod port_mask;
 mod ports;
 mod quick_hash;
 mod regime;
@@ -36,7 +37,7 @@ mod truth;
 pub use dispatch::SimulatedDispatch;
 pub use model::CoreModel;
 pub use port_map::{PortAssignment, SimulatedPortClass, SimulatedPortMap};
-pub use ports::PortMask;
+pub use port_mask::PortMask;
 pub use regime::{RegimeClass, SimulatedRegime};
 
 use super::instrument::{SimulatedCounter, SimulatedInstrument};

@@ -10,7 +10,8 @@ use super::body::{DecodedBody, RESOURCE_COUNT, ResourceUse, SimulatedAccess, Sim
 use super::form::SimulatedForm;
 use super::model::CoreModel;
 use super::port_assigner::PortAssigner;
-use super::ports::{PORTS_MOST, PortSchedule, PortSets, PortWork};
+use super::port_mask::PORTS_MOST;
+use super::ports::{PortSchedule, PortSets, PortWork};
 use super::regime::WaitingInstructions;
 use super::rename_treatment::RenameTreatment;
 use super::store_buffer::{ForwardableStore, StoreBuffer, StoreMatch};

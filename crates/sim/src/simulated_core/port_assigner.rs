@@ -1,7 +1,7 @@
 //! Assigns µops to ports when they are dispatched.
 
 use super::port_map::{PortAssignment, assign_best};
-use super::ports::{PORTS_MOST, PortMask};
+use super::port_mask::{PORTS_MOST, PortMask};
 
 /// The choice of ports while a program runs.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //! Ports are numbered from 0. A resource that is no port, such as a register file's write port, is one
 //! more number that classes occupy beside their ports.
 
-use super::ports::{MAX_WORK_CYCLES, PortMask};
+use super::port_mask::{MAX_WORK_CYCLES, PortMask};
 use cyclescope_core::random::Random;
 
 /// The ports of a core, and what uses them.

@@ -5,12 +5,7 @@
 //! only one pass.
 
 use super::port_map::SimulatedPortMap;
-
-/// Ports as bits.
-pub type PortMask = u32;
-
-/// Largest number of ports and units.
-pub(super) const PORTS_MOST: usize = PortMask::BITS as usize;
+use super::port_mask::{MAX_WORK_CYCLES, PORTS_MOST, PortMask};
 
 /// Number of ports of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,9 +121,6 @@ fn list_port_subsets(all: PortMask) -> Vec<PortMask> {
     }
     subsets
 }
-
-/// Largest number of cycles that work keeps a port.
-pub(super) const MAX_WORK_CYCLES: usize = 8;
 
 /// The port requirement of one µop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
