@@ -14,6 +14,7 @@ pub use cyclescope_measure::study::{
     GenericHead, GenericSession, GenericStudy, RecordRole, ResultRecord, ResumableSession, StopReason, Study,
     StudyFollower, StudyInfo, StudyProgress, StudySelection, SuiteCatalog, SuiteQuestion, TextColumn, TextTable,
 };
+pub use cyclescope_ports as ports;
 pub use cyclescope_run::{points, study as run};
 pub use cyclescope_uarch as uarch;
 
@@ -24,6 +25,7 @@ pub const ALL: &[StudyInfo] = &[
     #[cfg(unix)]
     marker::INFO,
     points::INFO,
+    ports::INFO,
     run::INFO,
     uarch::INFO,
 ];

@@ -11,7 +11,7 @@
 use crate::class_set::ClassSet;
 use crate::map_search::{MapSolutions, find_maps};
 use crate::port_map::PortGroup;
-use crate::union_bounds::{MixReading, UnionBounds, UnionStanding};
+use crate::union_bounds::{MixReading, UnionBounds, UnionStanding, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
@@ -27,7 +27,9 @@ pub trait MixSource {
     fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason>;
 }
 
-/// Times of one class alone, in core cycles, by pair of classes. The last one counts for equality.
+/// The core cycles that each of two candidates would take alone, in mixes that compare them.
+const EQUAL_CYCLES: [[usize; 2]; 3] = [[4, 4], [4, 2], [2, 4]];
+/// The same for pairs of classes.
 const PAIR_CYCLES: [[usize; 2]; 7] = [[4, 1], [1, 4], [4, 2], [2, 4], [4, 3], [3, 4], [4, 4]];
 /// The same for three classes.
 const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
@@ -70,8 +72,8 @@ pub struct ClassMix {
 }
 
 impl ClassMix {
-    fn reading(&self) -> MixReading {
-        MixReading { counts: self.counts.clone(), low: self.time.low, high: self.time.high }
+    fn reading(&self, usual_error: f64) -> MixReading {
+        MixReading::new(self.counts.clone(), &self.time, usual_error)
     }
 }
 
@@ -85,8 +87,8 @@ pub struct SharingComponent {
     pub steered: bool,
     /// The maps.
     pub solutions: MapSolutions,
-    /// Unions whose upper bounds contradict others, and do not count.
-    pub contradictions: Vec<ClassSet>,
+    /// Classes whose mixes contradict those of others. No map has them.
+    pub odd: ClassSet,
 }
 
 impl SharingComponent {
@@ -102,8 +104,8 @@ impl SharingComponent {
     /// Whether the maps agree about a class, without a contradiction.
     pub fn is_certain(&self, class: usize) -> bool {
         let is_alone = self.classes.count_classes() == 1;
-        let contradicted = self.contradictions.iter().any(|classes| classes.contains(class));
-        self.solutions.complete && (self.steered || is_alone) && !contradicted && self.list_own_sets(class).len() == 1
+        let is_odd = self.odd.contains(class);
+        self.solutions.complete && (self.steered || is_alone) && !is_odd && self.list_own_sets(class).len() == 1
     }
 }
 
@@ -154,7 +156,8 @@ pub fn survey_classes(
     candidates: &[CandidateForm],
     width: f64,
 ) -> Result<ClassFindings, StopReason> {
-    let mut survey = ClassSurvey { source, width, ports: Vec::new(), findings: ClassFindings::default() };
+    let mut survey =
+        ClassSurvey { source, width, ports: Vec::new(), findings: ClassFindings::default(), usual_error: 0.0 };
     survey.sort_classes(candidates)?;
     survey.ports = survey.findings.classes.iter().map(|class| class.ports).collect();
     survey.bound_pairs()?;
@@ -168,6 +171,8 @@ struct ClassSurvey<'a> {
     width: f64,
     ports: Vec<u32>,
     findings: ClassFindings,
+    /// The usual error of a time, as a share.
+    usual_error: f64,
 }
 
 impl ClassSurvey<'_> {
@@ -187,34 +192,29 @@ impl ClassSurvey<'_> {
             self.findings.classes.extend(classes.take(ClassSet::MOST - begun));
             let mixes: Vec<Mix> = left
                 .iter()
-                .map(|own| build_mix([(firsts[&own.ports], own.ports, 4), (own.form, own.ports, 4)]))
+                .flat_map(|own| EQUAL_CYCLES.map(|cycles| (own, cycles)))
+                .map(|(own, [one, other])| {
+                    build_mix([(firsts[&own.ports], own.ports, one), (own.form, own.ports, other)])
+                })
                 .collect();
-            let times = self.source.time_mixes(&mixes)?;
+            let outcomes = self.source.time_mixes(&mixes)?;
+            let usual_error = find_usual_error(&list_times(&outcomes));
             let mut others = Vec::new();
-            for (candidate, outcome) in left.into_iter().zip(times) {
+            for (candidate, outcomes) in left.into_iter().zip(outcomes.chunks(EQUAL_CYCLES.len())) {
                 let own = self.findings.classes[begun..].iter_mut().find(|class| class.ports == candidate.ports);
-                match (outcome, own) {
-                    (MixOutcome::Timed(time), Some(class)) => {
-                        let reading = MixReading {
-                            counts: vec![(0, f64::from(4 * candidate.ports)), (1, f64::from(4 * candidate.ports))],
-                            low: time.low,
-                            high: time.high,
-                        };
-                        let (least, most) = (candidate.ports, 2 * candidate.ports);
-                        let bounds = UnionBounds::judge(
-                            [0, 1].into_iter().collect(),
-                            &[reading],
-                            &[candidate.ports; 2],
-                            self.width,
-                            (least, most),
-                        );
-                        match bounds.lower > least {
-                            true => others.push(candidate),
-                            false => class.members.push(candidate.form),
-                        }
-                    }
-                    // A form that does not run beside others has no class.
-                    (MixOutcome::Refused(_), _) | (_, None) => {}
+                let readings: Vec<MixReading> = EQUAL_CYCLES
+                    .iter()
+                    .zip(outcomes)
+                    .filter_map(|(cycles, outcome)| read_equal_mix(candidate.ports, *cycles, outcome, usual_error))
+                    .collect();
+                // A form that does not run beside others has no class.
+                let Some(class) = own.filter(|_| !readings.is_empty()) else { continue };
+                let ports = [candidate.ports; 2];
+                let limits = (candidate.ports, 2 * candidate.ports);
+                let both = [0, 1].into_iter().collect();
+                match UnionBounds::judge(both, &readings, &ports, self.width, limits).lower > candidate.ports {
+                    true => others.push(candidate),
+                    false => class.members.push(candidate.form),
                 }
             }
             left = others;
@@ -248,6 +248,8 @@ impl ClassSurvey<'_> {
         let mixes: Vec<Vec<(usize, usize)>> =
             pairs.iter().flat_map(|[one, other]| PAIR_CYCLES.map(|[a, b]| vec![(*one, a), (*other, b)])).collect();
         self.time_classes(&mixes)?;
+        let times: Vec<MixTime> = self.findings.mixes.iter().map(|mix| mix.time).collect();
+        self.usual_error = find_usual_error(&times);
         let bounds: Vec<UnionBounds> = pairs
             .iter()
             .map(|pair| {
@@ -301,7 +303,7 @@ impl ClassSurvey<'_> {
     }
 
     fn list_readings(&self, classes: ClassSet) -> impl Iterator<Item = MixReading> {
-        self.findings.mixes.iter().filter(move |mix| mix.classes == classes).map(ClassMix::reading)
+        self.findings.mixes.iter().filter(move |mix| mix.classes == classes).map(|mix| mix.reading(self.usual_error))
     }
 
     /// Finds the parts of the map, and the maps of each.
@@ -309,7 +311,7 @@ impl ClassSurvey<'_> {
         let shows_steering = |classes: ClassSet| {
             let mixes = self.findings.mixes.iter().filter(|mix| classes.contains_all(mix.classes));
             let mut pairs = mixes.filter(|mix| mix.counts.len() == 2);
-            pairs.any(|mix| mix.reading().shows_steering(&self.ports, self.width))
+            pairs.any(|mix| mix.reading(self.usual_error).shows_steering(&self.ports, self.width))
         };
         let everything: ClassSet = (0..self.ports.len()).collect();
         let is_core_steered = shows_steering(everything);
@@ -347,30 +349,49 @@ impl ClassSurvey<'_> {
             .collect();
         let solutions = find_maps(classes, &self.ports, &bounds);
         if !solutions.maps.is_empty() || !solutions.complete {
-            return SharingComponent { classes, steered, solutions, contradictions: Vec::new() };
+            return SharingComponent { classes, steered, solutions, odd: ClassSet::default() };
         }
-        // One upper bound at a time: a slow mix may be slow for another reason.
-        let mut found = MapSolutions { maps: Vec::new(), complete: true };
-        let mut contradictions = Vec::new();
-        for left_out in 0..bounds.len() {
-            let mut relaxed = bounds.clone();
-            relaxed[left_out].upper = sum(relaxed[left_out].classes);
-            let MapSolutions { maps, complete } = find_maps(classes, &self.ports, &relaxed);
-            if !maps.is_empty() {
-                contradictions.push(bounds[left_out].classes);
-                found.maps.extend(maps);
+        // A class that shares something else than ports, or that the core assigns badly, fits no map.
+        let badness = |class: &usize| {
+            let own = bounds.iter().filter(|bounds| bounds.classes.contains(*class));
+            own.filter(|bounds| bounds.standing == UnionStanding::Misassigned).count()
+        };
+        let mut odd: Vec<usize> = classes.list_classes().collect();
+        odd.sort_by_key(|class| std::cmp::Reverse(badness(class)));
+        let without = |left_out: ClassSet| -> ClassSet {
+            classes.list_classes().filter(|class| !left_out.contains(*class)).collect()
+        };
+        let first_alone = odd.iter().map(|class| ClassSet::single(*class));
+        let more = (2..odd.len()).map(|count| odd[..count].iter().copied().collect());
+        for left_out in first_alone.chain(more) {
+            let solutions = find_maps(without(left_out), &self.ports, &bounds);
+            if !solutions.maps.is_empty() {
+                return SharingComponent { classes, steered, solutions, odd: left_out };
             }
-            found.complete &= complete;
         }
-        found.maps.sort_by_key(|map| map.count_ports());
-        found.maps.dedup();
-        SharingComponent { classes, steered, solutions: found, contradictions }
+        SharingComponent { classes, steered, solutions, odd: classes }
     }
 }
 
 /// The mix of these forms, each with its number of ports and the core cycles that it would take alone.
 fn build_mix(parts: impl IntoIterator<Item = (usize, u32, usize)>) -> Mix {
     Mix::new(parts.into_iter().map(|(form, ports, cycles)| (form, cycles * ports as usize)))
+}
+
+/// The reading of a mix of two forms with as many ports, of which each would take so many core cycles.
+fn read_equal_mix(ports: u32, cycles: [usize; 2], outcome: &MixOutcome, usual_error: f64) -> Option<MixReading> {
+    let MixOutcome::Timed(time) = outcome else { return None };
+    let count = |part: usize| (part, f64::from(ports) * cycles[part] as f64);
+    Some(MixReading::new(vec![count(0), count(1)], time, usual_error))
+}
+
+/// The times among these outcomes.
+fn list_times(outcomes: &[MixOutcome]) -> Vec<MixTime> {
+    let time = |outcome: &MixOutcome| match outcome {
+        MixOutcome::Timed(time) => Some(*time),
+        MixOutcome::Refused(_) => None,
+    };
+    outcomes.iter().filter_map(time).collect()
 }
 
 impl ClassFindings {

@@ -7,15 +7,32 @@
 //! - [`union_bounds`]: what the times of mixes say about a union of classes.
 //! - [`map_search`]: the maps that agree with all bounds.
 //! - [`class_survey`]: which mixes are timed, and what they say about all classes.
+//! - [`uop_fit`]: the µops of a form, from its times beside classes.
+//! - [`forms_survey`]: the ports of all forms.
+//! - [`pair_share`]: what the mixes of two forms say about them.
 
 #![warn(unreachable_pub)]
 
 pub mod class_set;
 pub mod class_survey;
+pub mod classes_record;
+mod executor_mixes;
+pub mod forms_survey;
 pub mod map_search;
+pub mod pair_record;
+pub mod pair_share;
 #[cfg(test)]
 mod planted_core;
+pub mod port_labels;
 pub mod port_map;
+pub mod ports_plan;
+pub mod ports_row;
+mod reference_forms;
+mod study;
+pub mod study_part;
 #[cfg(test)]
 mod survey_tests;
 pub mod union_bounds;
+pub mod uop_fit;
+
+pub use study::{CLASSES_KIND, INFO, NAME, PAIR_KIND, PortsStudy, ResumedPorts};

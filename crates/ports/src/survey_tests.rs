@@ -2,10 +2,17 @@
 
 use crate::class_set::ClassSet;
 use crate::class_survey::{CandidateForm, ClassFindings, survey_classes};
+use crate::forms_survey::{SurveyedForm, survey_forms};
 use crate::planted_core::{Assignment, PlantedCore};
 use crate::port_map::PortMap;
+use crate::ports_row::{PortsVerdict, RowStart};
 use crate::union_bounds::UnionStanding;
 use cyclescope_core::random::Random;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
+use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
+use cyclescope_measure::result::record::Quantity;
 
 /// A planted map: the slots per cycle, and the ports of each class.
 struct PlantedMap {
@@ -143,6 +150,66 @@ fn score_maps(maps: usize, assignment: Assignment, noise: f64) -> Score {
         score.add(&map, &findings);
     }
     score
+}
+
+/// A form of the planted core with this place and number of slots.
+fn planted_form(place: usize, slots: usize, unit: char) -> SurveyedForm {
+    let count = Quantity::new(Interval::with_margin(slots as f64, 0.01), Unit::Slots);
+    let slots =
+        DispatchSlots { count, verdict: SlotVerdict::Exact, whole: Some(slots), fillers: Vec::new(), why: None };
+    SurveyedForm {
+        name: format!("form {place}"),
+        place: Ok(place),
+        slots: Some(slots),
+        unit,
+        chains: Vec::new(),
+        is_compound: false,
+    }
+}
+
+#[test]
+fn forms_of_several_uops_are_written_as_in_tables() {
+    // Four ALUs, one of which multiplies; four vector pipes; three load pipes.
+    let [alu, multiply, add, other, shuffle, all, load] = [0xf, 0x2, 0x30, 0xc0, 0x60, 0xf0, 0x700];
+    let classes = [alu, multiply, add, other, shuffle, all, load];
+    let forms: Vec<Vec<u32>> = classes
+        .iter()
+        .map(|set| vec![*set])
+        .chain([vec![alu, load], vec![multiply, alu], vec![shuffle, shuffle], vec![add, load]])
+        .collect();
+    let units = ['A', 'A', 'V', 'V', 'V', 'V', 'L', 'A', 'A', 'V', 'V'];
+    let surveyed: Vec<SurveyedForm> =
+        forms.iter().enumerate().map(|(place, uops)| planted_form(place, uops.len(), units[place])).collect();
+    let names: Vec<String> = surveyed.iter().map(|form| form.name.clone()).collect();
+    for assignment in [Assignment::Best, Assignment::LeastLoaded] {
+        let mut core = PlantedCore::new(6, forms.clone(), assignment, 0.003, 5);
+        let found = survey_forms(&mut core, &surveyed, 6.0).unwrap();
+        let row = |form: usize| found.build_row(form, &surveyed[form], &names, RowStart::named(&names[form]));
+        for (form, uops) in forms.iter().enumerate() {
+            let row = row(form);
+            let ports = row.ports.clone().unwrap_or_default();
+            assert_eq!(row.verdict, PortsVerdict::Exact, "{assignment:?}, {}: {} {ports}", row.code, row.why);
+            let shares = ports.split('+').map(|share| share.split_once('*').unwrap().0.parse::<usize>().unwrap());
+            assert_eq!(shares.sum::<usize>(), uops.len(), "{ports}");
+        }
+        let ports = |form: usize| row(form).ports.unwrap();
+        // The own names of both parts.
+        let parts = |one: usize, other: usize| {
+            let mut parts = [ports(one), ports(other)];
+            parts.sort();
+            parts.join("+")
+        };
+        let sorted = |form: usize| {
+            let text = ports(form);
+            let mut parts: Vec<&str> = text.split('+').collect();
+            parts.sort_unstable();
+            parts.join("+")
+        };
+        assert_eq!(sorted(7), parts(0, 6));
+        assert_eq!(sorted(8), parts(0, 1));
+        assert_eq!(sorted(9), ports(4).replace("1*", "2*"));
+        assert_eq!(sorted(10), parts(2, 6));
+    }
 }
 
 /// Scores maps under each assignment with little and with much noise.

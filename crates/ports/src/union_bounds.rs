@@ -5,12 +5,13 @@
 //! counts if one number of ports explains the times of all ratios.
 
 use crate::class_set::ClassSet;
+use cyclescope_instr::mixes::mix_timer::MixTime;
 use serde::{Deserialize, Serialize};
 
 /// Systematic error of a time, as a share: the end of the loop, and the step of the clock.
 pub const TIME_SHARE: f64 = 0.02;
 /// A mix is slow if it takes longer than free classes would by more than this share.
-const SLOW_SHARE: f64 = 0.06;
+pub const SLOW_SHARE: f64 = 0.06;
 /// Classes spread their µops evenly if no mix beats that by more than this share.
 const STEERED_SHARE: f64 = 0.05;
 
@@ -25,7 +26,22 @@ pub struct MixReading {
     pub high: f64,
 }
 
+/// The usual error of times of one study, as a share: the median half width of their intervals.
+pub fn find_usual_error(times: &[MixTime]) -> f64 {
+    let mut shares: Vec<f64> = times.iter().map(|time| (time.high - time.low) / 2.0 / time.cycles).collect();
+    shares.sort_by(f64::total_cmp);
+    shares.get(shares.len() / 2).copied().unwrap_or(0.0)
+}
+
 impl MixReading {
+    /// The reading of a time. Few layouts often give an interval that is far too wide, so one wider
+    /// than usual is cut to the usual error.
+    pub fn new(counts: Vec<(usize, f64)>, time: &MixTime, usual_error: f64) -> MixReading {
+        let MixTime { cycles, low, high, .. } = *time;
+        let margin = usual_error * cycles;
+        MixReading { counts, low: low.max(cycles - margin), high: high.min(cycles + margin) }
+    }
+
     fn count_uops(&self) -> f64 {
         self.counts.iter().map(|(_, count)| count).sum()
     }

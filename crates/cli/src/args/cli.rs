@@ -10,6 +10,7 @@ use super::evaluate::EvaluateArgs;
 use super::instr::InstrArgs;
 use super::manual::ManualArgs;
 use super::marker::MarkerArgs;
+use super::ports::PortsArgs;
 use super::replay::ReplayArgs;
 use super::report::ReportArgs;
 use super::run::RunArgs;
@@ -40,6 +41,8 @@ pub enum CliCommand {
     Evaluate(EvaluateArgs),
     /// Measure latency and reciprocal throughput of instructions
     Instr(Box<InstrArgs>),
+    /// Measure which ports instructions use and share, from time alone
+    Ports(PortsArgs),
     /// Measure the cost of instrumentation: markers of several designs, off and on
     Marker(MarkerArgs),
     /// List the timing methods, or print one as source code for your own program

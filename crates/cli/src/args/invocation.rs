@@ -80,6 +80,7 @@ fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
         }
         Invocation::Own(cli) => match &cli.command {
             Some(CliCommand::Instr(args)) => (args.out.is_some() || args.resume.is_some(), false),
+            Some(CliCommand::Ports(args)) => (args.out.is_some() || args.resume.is_some(), false),
             Some(CliCommand::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
             Some(CliCommand::Evaluate(_) | CliCommand::Marker(_)) => (false, false),
             // These name the option in errors of their own.

@@ -22,6 +22,7 @@ mod marker;
 mod mode;
 mod number;
 mod points;
+mod ports;
 mod refusal;
 mod region;
 mod replay;
@@ -59,6 +60,7 @@ pub use invocation::Invocation;
 pub use manual::ManualArgs;
 pub use marker::MarkerArgs;
 pub use points::PointsArgs;
+pub use ports::PortsArgs;
 #[cfg_attr(windows, allow(unused_imports))]
 pub use region::RegionArgs;
 pub use replay::ReplayArgs;

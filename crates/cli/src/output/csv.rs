@@ -21,7 +21,7 @@ impl Exporter for CsvExporter {
     fn command_option(&self, command: &str) -> Option<ExportOption> {
         let help = match command {
             "run" => "Also write the table to this CSV file; `-` prints it instead of the table",
-            "instr" => "Also write the table to this CSV file",
+            "instr" | "ports" => "Also write the table to this CSV file",
             _ => return None,
         };
         Some(ExportOption { value: "FILE", help, conflicts: &[] })

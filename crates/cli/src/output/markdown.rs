@@ -19,7 +19,7 @@ impl Exporter for MarkdownExporter {
 
     fn command_option(&self, command: &str) -> Option<ExportOption> {
         let help = "Also write the table to this Markdown file";
-        (command == "instr").then_some(ExportOption { value: "FILE", help, conflicts: &[] })
+        matches!(command, "instr" | "ports").then_some(ExportOption { value: "FILE", help, conflicts: &[] })
     }
 
     fn replaces_text(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The table of commands that measure with a study and have options of their own.
 
-use super::{evaluate, instr, marker, points, run};
+use super::{evaluate, instr, marker, points, ports, run};
 use crate::args::CommonArgs;
 use crate::output::{Failure, Output};
 use cyclescope::result::container::EvidenceContainer;
@@ -25,6 +25,7 @@ pub const STUDY_COMMANDS: &[StudyCommand] = &[
     StudyCommand { name: evaluate::NAME, replay: evaluate::replay_evaluate, measure_again: None },
     StudyCommand { name: instr::NAME, replay: instr::replay_instr, measure_again: None },
     StudyCommand { name: marker::NAME, replay: marker::replay_marker, measure_again: None },
+    StudyCommand { name: ports::NAME, replay: ports::replay_ports, measure_again: None },
     StudyCommand { name: points::NAME, replay: points::replay_points, measure_again: None },
 ];
 

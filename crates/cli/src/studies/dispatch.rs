@@ -1,7 +1,7 @@
 //! Dispatches the command line to its command.
 
 use super::{
-    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, manual, marker, points, replay, report,
+    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, manual, marker, points, ports, replay, report,
     run, show,
 };
 use crate::args::{CliCommand, CommonArgs, Invocation, RunArgs};
@@ -31,6 +31,7 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
         Some(CliCommand::Run(args)) => run_snippets(common, args, output),
         Some(CliCommand::Evaluate(args)) => evaluate::run_evaluate(common, args, output),
         Some(CliCommand::Instr(args)) => instr::run_instr(common, args, output),
+        Some(CliCommand::Ports(args)) => ports::run_ports(common, args, output),
         Some(CliCommand::Marker(args)) => marker::run_marker(common, args, output),
         Some(CliCommand::Clock(args)) => clocks::run_clock(common, args, output),
         Some(CliCommand::Counters(args)) => counters::run_counters(common, args, output),

@@ -22,6 +22,7 @@ mod manual;
 #[cfg(unix)]
 mod marker;
 mod points;
+mod ports;
 mod replay;
 mod report;
 mod run;

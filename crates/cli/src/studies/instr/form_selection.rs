@@ -65,7 +65,8 @@ fn refuse_mode(unmatched: &UnmatchedCriterion, mode: CodeMode, other: CodeMode) 
     Failure::usage(what, Some(&remedy))
 }
 
-fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
+/// The failure for a selection without forms.
+pub fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
     let (text, near) = match unmatched {
         UnmatchedCriterion::Filter(filter, near) => (format!("no form matches `{filter}`"), near.as_slice()),
         UnmatchedCriterion::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),

@@ -1,7 +1,7 @@
 //! `cyclescope instr`: measures latency and reciprocal throughput of instructions.
 
 mod explain;
-mod form_selection;
+pub mod form_selection;
 mod listing;
 mod session;
 pub mod tables;

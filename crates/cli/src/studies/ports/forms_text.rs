@@ -1,0 +1,95 @@
+//! Prints the ports of forms, the classes, and which of them share ports.
+
+use crate::output::page::{TextPage, new_table, print_table};
+use crate::output::report_words::{format_count, format_quantity};
+use crate::output::{Failure, Output};
+use cyclescope::study::ports::classes_record::ClassesRecord;
+use cyclescope::study::ports::ports_row::{PortsRow, PortsVerdict};
+use cyclescope::study::{TextColumn, TextTable};
+use std::collections::BTreeMap;
+
+/// Forms of a class that the table names.
+const NAMED_FORMS: usize = 3;
+
+/// The verdict in one word.
+fn describe_verdict(verdict: PortsVerdict) -> &'static str {
+    match verdict {
+        PortsVerdict::Exact => "exact",
+        PortsVerdict::Several => "several",
+        PortsVerdict::Shared => "shared",
+        PortsVerdict::Microcoded => "microcoded",
+        PortsVerdict::Untold => "untold",
+        PortsVerdict::Odd => "odd",
+    }
+}
+
+/// Prints a row for each form, and the reasons of a few.
+pub fn print_rows(rows: &[PortsRow], output: &mut Output) -> Result<(), Failure> {
+    const EXPLAINED_MOST: usize = 12;
+    let mut page = TextPage::new(output);
+    page.begin_section("Ports")?;
+    let mut table = new_table(&["instruction", "alone", "slots", "ports", "verdict"]);
+    for row in rows {
+        table.add_row([
+            row.name(),
+            format_quantity(&row.cycles),
+            row.slots.as_ref().map_or("-".to_string(), |slots| slots.summarize()),
+            row.ports.clone().unwrap_or("-".to_string()),
+            describe_verdict(row.verdict).to_string(),
+        ]);
+    }
+    print_table(&mut page, &table)?;
+    let mut counts: BTreeMap<PortsVerdict, u64> = BTreeMap::new();
+    rows.iter().for_each(|row| *counts.entry(row.verdict).or_default() += 1);
+    let counts: Vec<String> =
+        counts.iter().map(|(verdict, count)| format!("{count} {}", describe_verdict(*verdict))).collect();
+    page.print_row(&format_count(rows.len() as u64, "form"), &counts.join(", "))?;
+    if rows.len() <= EXPLAINED_MOST {
+        page.begin_section("Why")?;
+        for row in rows {
+            page.print_row(&row.name(), &row.why)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the classes and what they share.
+pub fn print_classes(classes: &ClassesRecord, output: &mut Output) -> Result<(), Failure> {
+    output.write_line("")?;
+    let mut page = TextPage::new(output);
+    let title = format!("Classes of one µop, of {:.2} slots per core cycle", classes.width);
+    page.begin_section(&title)?;
+    for class in &classes.classes {
+        let named: Vec<&str> = class.forms.iter().take(NAMED_FORMS).map(String::as_str).collect();
+        let more = class.forms.len().saturating_sub(NAMED_FORMS);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let ports =
+            if class.ports.is_empty() { format!("{} of unknown name", class.count) } else { class.ports.clone() };
+        page.print_row(&ports, &format!("{}{more}", named.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// All rows as a table.
+pub fn tabulate_rows(rows: &[PortsRow]) -> TextTable {
+    let mut table =
+        TextTable::new(["code", "operands", "encoding", "cycles", "slots", "ports", "solutions", "verdict", "why"]);
+    for column in [3, 6] {
+        table.columns[column] = TextColumn { is_number: true, ..table.columns[column].clone() };
+    }
+    let fields = |row: &PortsRow| {
+        vec![
+            row.code.clone(),
+            row.operands.clone(),
+            row.encoding.clone(),
+            row.cycles.value.map_or(String::new(), |cycles| format!("{cycles:.4}")),
+            row.slots.as_ref().map_or(String::new(), |slots| slots.summarize()),
+            row.ports.clone().unwrap_or_default(),
+            row.solutions.to_string(),
+            describe_verdict(row.verdict).to_string(),
+            row.why.clone(),
+        ]
+    };
+    table.rows = rows.iter().map(fields).collect();
+    table
+}

@@ -1,0 +1,82 @@
+//! The last line, of kind `ports.classes`: all classes, and which of them share ports.
+
+use crate::class_set::ClassSet;
+use crate::forms_survey::SurveyedPorts;
+use crate::union_bounds::UnionStanding;
+use serde::{Deserialize, Serialize};
+
+/// All classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassesRecord {
+    /// Slots per core cycle.
+    pub width: f64,
+    /// Number of timed mixes of several classes.
+    pub mixes: usize,
+    /// Whether the core steers µops to ports with less work, wherever that can be seen.
+    pub steered: bool,
+    /// The classes.
+    pub classes: Vec<ClassRecord>,
+    /// Pairs of classes that share ports, or another resource.
+    pub shares: Vec<ClassShare>,
+}
+
+/// Forms of one µop with the same ports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassRecord {
+    /// The names of its ports. Empty if no map explains all mixes.
+    pub ports: String,
+    /// Number of ports.
+    pub count: u32,
+    /// Its forms, the one that was mixed first.
+    pub forms: Vec<String>,
+    /// Number of answers.
+    pub solutions: usize,
+}
+
+/// What two classes share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassShare {
+    /// The indices of both classes.
+    pub classes: Vec<usize>,
+    /// Lower bound of the ports that both use together.
+    pub low: u32,
+    /// Upper bound.
+    pub high: u32,
+    /// How well it is known.
+    pub standing: UnionStanding,
+}
+
+impl ClassesRecord {
+    pub(crate) fn new(ports: &SurveyedPorts, names: &[String], width: f64) -> ClassesRecord {
+        let findings = &ports.findings;
+        let class = |class: usize| {
+            let own = &findings.classes[class];
+            let component = findings.find_component(class);
+            ClassRecord {
+                ports: ports.labels.describe(ports.labels.list_ports(class)),
+                count: own.ports,
+                forms: own.members.iter().map(|form| names[*form].clone()).collect(),
+                solutions: component.map_or(0, |component| component.list_own_sets(class).len()),
+            }
+        };
+        let is_pair = |classes: ClassSet| classes.count_classes() == 2;
+        let shares =
+            findings.bounds.iter().filter(|bounds| is_pair(bounds.classes) && bounds.standing != UnionStanding::Free);
+        let share = |bounds: &crate::union_bounds::UnionBounds| ClassShare {
+            classes: bounds.classes.list_classes().collect(),
+            low: bounds.lower,
+            high: bounds.upper,
+            standing: bounds.standing,
+        };
+        ClassesRecord {
+            width,
+            mixes: findings.mixes.len(),
+            steered: findings
+                .components
+                .iter()
+                .all(|component| component.steered || component.classes.count_classes() == 1),
+            classes: (0..findings.classes.len()).map(class).collect(),
+            shares: shares.map(share).collect(),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The ports of each form: classes first, then the forms of several µops beside them.
+
+use crate::class_set::ClassSet;
+use crate::class_survey::{
+    CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
+};
+use crate::port_labels::{PortBits, PortLabels};
+use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
+use crate::union_bounds::{SLOW_SHARE, UnionStanding};
+use crate::uop_fit::{BLOCKED_CYCLES, BlockedMix, UopFit, count_copies, fit_uops};
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
+use cyclescope_instr::mixes::mix::Mix;
+use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
+use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
+use cyclescope_measure::result::record::Quantity;
+use cyclescope_measure::study::StopReason;
+
+/// Forms of more slots or core cycles are not mixed with classes.
+const SLOTS_MOST: f64 = 4.0;
+const CYCLES_MOST: f64 = 14.0;
+/// Solutions that a row counts.
+const SOLUTIONS_MOST: usize = 3;
+/// Mixes that the reason of a row names.
+const NAMED_MIXES: usize = 3;
+
+/// A form before its mixes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SurveyedForm {
+    /// Its name in texts.
+    pub name: String,
+    /// Its index among the forms of the source, or why it can't be mixed.
+    pub place: Result<usize, String>,
+    /// Its slots, if they were counted.
+    pub slots: Option<DispatchSlots>,
+    /// The letter of its ports.
+    pub unit: char,
+    /// Registers and flags through which its copies depend on each other.
+    pub chains: Vec<String>,
+    /// Whether it computes with a memory operand: one slot may hold two µops.
+    pub is_compound: bool,
+}
+
+/// What the mixes say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SurveyedPorts {
+    /// The classes and their mixes. Members are indices among the forms of the source.
+    pub findings: ClassFindings,
+    /// The names of ports.
+    pub labels: PortLabels,
+    /// Core cycles of each form alone.
+    alone: Vec<Option<MixTime>>,
+    /// The class of each form.
+    classes: Vec<Option<usize>>,
+    /// The µops of the forms without class, and the mixes that they follow from.
+    fits: Vec<Option<UopFit>>,
+    width: f64,
+}
+
+impl SurveyedForm {
+    fn count_slots(&self) -> Option<f64> {
+        let slots = self.slots.as_ref()?;
+        slots.whole.filter(|_| slots.verdict == SlotVerdict::Exact).map(|whole| whole as f64)
+    }
+}
+
+/// Measures the ports of these forms on a core with this many slots per cycle.
+///
+/// # Errors
+///
+/// Those of the source.
+pub fn survey_forms(
+    source: &mut dyn MixSource,
+    forms: &[SurveyedForm],
+    width: f64,
+) -> Result<SurveyedPorts, StopReason> {
+    let places: Vec<usize> = forms.iter().filter_map(|form| form.place.as_ref().ok().copied()).collect();
+    let mut times = time_singles(source, &places)?.into_iter();
+    let alone: Vec<Option<MixTime>> =
+        forms.iter().map(|form| form.place.as_ref().ok().and_then(|_| times.next().flatten())).collect();
+    let candidate = |(form, alone): (&SurveyedForm, &Option<MixTime>)| {
+        let is_simple = form.count_slots() == Some(1.0) && form.chains.is_empty() && !form.is_compound;
+        let ports = read_ports(alone.as_ref()?.cycles, width).filter(|_| is_simple)?;
+        Some(CandidateForm { form: *form.place.as_ref().ok()?, ports })
+    };
+    let candidates: Vec<CandidateForm> = forms.iter().zip(&alone).filter_map(candidate).collect();
+    let findings = survey_classes(source, &candidates, width)?;
+    let class_of = |form: &SurveyedForm| {
+        let place = form.place.as_ref().ok()?;
+        findings.classes.iter().position(|class| class.members.contains(place))
+    };
+    let classes: Vec<Option<usize>> = forms.iter().map(class_of).collect();
+    let first_of = |class: usize| classes.iter().position(|own| *own == Some(class));
+    let units: Vec<char> =
+        (0..findings.classes.len()).map(|class| first_of(class).map_or('P', |form| forms[form].unit)).collect();
+    let labels = PortLabels::new(&findings, &units);
+    let fits = vec![None; forms.len()];
+    let mut survey = SurveyedPorts { findings, labels, alone, classes, fits, width };
+    survey.fit_forms(source, forms)?;
+    Ok(survey)
+}
+
+impl SurveyedPorts {
+    /// Finds the µops of the forms without class.
+    fn fit_forms(&mut self, source: &mut dyn MixSource, forms: &[SurveyedForm]) -> Result<(), StopReason> {
+        let open: Vec<(usize, usize, f64, f64)> = (0..forms.len())
+            .filter(|form| self.classes[*form].is_none() && forms[*form].chains.is_empty())
+            .filter_map(|form| {
+                let cycles = self.alone[form].as_ref()?.cycles;
+                let slots = forms[form].count_slots()?;
+                let place = *forms[form].place.as_ref().ok()?;
+                (slots <= SLOTS_MOST && cycles <= CYCLES_MOST).then_some((form, place, slots, cycles))
+            })
+            .collect();
+        let mut mixes: Vec<Vec<BlockedMix>> = open
+            .iter()
+            .map(|(form, ..)| {
+                let time = self.alone[*form].as_ref().expect("it has a time");
+                vec![BlockedMix { blocked: 0, blockers: 0.0, copies: 1.0, low: time.low, high: time.high }]
+            })
+            .collect();
+        // Each form beside the largest class of each component, then beside all classes of those that
+        // slow it down.
+        let pooled: Vec<usize> = self.list_pooled();
+        let mut sets: Vec<Vec<PortBits>> = vec![Vec::new(); open.len()];
+        let first: Vec<(usize, usize)> =
+            (0..open.len()).flat_map(|at| pooled.iter().map(move |class| (at, *class))).collect();
+        let mut then = Vec::new();
+        for ((at, class), mix) in self.time_blocked(source, &open, &first)? {
+            mixes[at].push(mix);
+            let (_, _, slots, cycles) = open[at];
+            let free =
+                (mix.copies * cycles).max(BLOCKED_CYCLES as f64).max((mix.blockers + mix.copies * slots) / self.width);
+            if mix.low > free * (1.0 + SLOW_SHARE / 2.0) {
+                let component = self.findings.find_component(class).expect("each class has one");
+                let mapped = || component.classes.list_classes().filter(|class| !component.odd.contains(*class));
+                sets[at].extend(mapped().map(|class| self.labels.list_ports(class)));
+                then.extend(mapped().filter(|other| *other != class).map(|other| (at, other)));
+            }
+        }
+        for ((at, _), mix) in self.time_blocked(source, &open, &then)? {
+            mixes[at].push(mix);
+        }
+        for (at, (form, _, slots, _)) in open.iter().enumerate() {
+            sets[at].sort_unstable();
+            sets[at].dedup();
+            self.fits[*form] = Some(fit_uops(&mixes[at], &sets[at], *slots, self.width));
+        }
+        Ok(())
+    }
+
+    /// The class with the most ports of each component that has a map.
+    fn list_pooled(&self) -> Vec<usize> {
+        let components = self.findings.components.iter().filter(|component| !component.solutions.maps.is_empty());
+        let ports = |class: &usize| self.findings.classes[*class].ports;
+        let largest = |component: &SharingComponent| {
+            component.classes.list_classes().filter(|class| !component.odd.contains(*class)).max_by_key(ports)
+        };
+        components.filter_map(largest).collect()
+    }
+
+    /// Times forms beside classes. Mixes without a time are left out.
+    #[allow(clippy::type_complexity)]
+    fn time_blocked(
+        &self,
+        source: &mut dyn MixSource,
+        open: &[(usize, usize, f64, f64)],
+        asked: &[(usize, usize)],
+    ) -> Result<Vec<((usize, usize), BlockedMix)>, StopReason> {
+        let counts: Vec<(usize, usize)> = asked
+            .iter()
+            .map(|(at, class)| {
+                let (_, _, slots, cycles) = open[*at];
+                let ports = self.findings.classes[*class].ports;
+                (ports as usize * BLOCKED_CYCLES, count_copies(ports, slots, cycles, self.width))
+            })
+            .collect();
+        let mixes: Vec<Mix> = asked
+            .iter()
+            .zip(&counts)
+            .map(|((at, class), (blockers, copies))| {
+                Mix::new([(self.findings.classes[*class].members[0], *blockers), (open[*at].1, *copies)])
+            })
+            .collect();
+        let outcomes = source.time_mixes(&mixes)?;
+        let timed = asked.iter().zip(counts).zip(outcomes).filter_map(|((asked, (blockers, copies)), outcome)| {
+            let MixOutcome::Timed(time) = outcome else { return None };
+            let blocked = self.labels.list_ports(asked.1);
+            let (blockers, copies) = (blockers as f64, copies as f64);
+            Some((*asked, BlockedMix { blocked, blockers, copies, low: time.low, high: time.high }))
+        });
+        Ok(timed.collect())
+    }
+
+    /// The row of a form. `names` has the names of all forms of the source.
+    pub(crate) fn build_row(
+        &self,
+        form: usize,
+        surveyed: &SurveyedForm,
+        names: &[String],
+        start: RowStart,
+    ) -> PortsRow {
+        let time = self.alone[form].as_ref();
+        let cycles = time.map(|time| {
+            Quantity::new(Interval { value: time.cycles, low: time.low, high: time.high }, Unit::CoreCycles)
+        });
+        let start = RowStart { cycles, ..start };
+        let without = |start, verdict, why: &str| PortsRow::without_ports(start, verdict, why.to_string());
+        let slots = surveyed.slots.as_ref();
+        let slots_reason =
+            slots.and_then(|slots| slots.why.clone()).unwrap_or("its slots were not counted".to_string());
+        match (&surveyed.place, time, slots.map(|slots| slots.verdict)) {
+            (Err(why), ..) => return without(start, PortsVerdict::Untold, why),
+            (_, None, _) => return without(start, PortsVerdict::Untold, "alone, it has no time"),
+            (.., Some(SlotVerdict::Microcoded)) => return without(start, PortsVerdict::Microcoded, &slots_reason),
+            (.., Some(SlotVerdict::Exact)) => {}
+            _ => return without(start, PortsVerdict::Untold, &format!("its slots are not certain: {slots_reason}")),
+        }
+        if !surveyed.chains.is_empty() {
+            let why = format!("its copies depend on each other through {}", surveyed.chains.join(" and "));
+            return without(start, PortsVerdict::Untold, &why);
+        }
+        match (self.classes[form], &self.fits[form]) {
+            (Some(class), _) => self.build_class_row(class, names, start),
+            (None, Some(fit)) => self.build_fit_row(fit, surveyed, start),
+            (None, None) => without(start, PortsVerdict::Untold, "it takes too many slots or core cycles"),
+        }
+    }
+
+    fn build_class_row(&self, class: usize, names: &[String], start: RowStart) -> PortsRow {
+        let component = self.findings.find_component(class).expect("each class has one");
+        let own = self.labels.list_ports(class);
+        let sets = component.list_own_sets(class).len();
+        let shares_other = self
+            .findings
+            .bounds
+            .iter()
+            .any(|bounds| bounds.classes.contains(class) && bounds.standing == UnionStanding::NoPort);
+        let (verdict, reason) = match () {
+            () if component.odd.contains(class) => (PortsVerdict::Odd, "no ports explain all mixes; "),
+            () if sets == 0 => (PortsVerdict::Several, "there are too many maps to find all; "),
+            () if component.is_certain(class) && shares_other => {
+                (PortsVerdict::Shared, "beside some forms that share no port with it, it is slow; ")
+            }
+            () if component.is_certain(class) => (PortsVerdict::Exact, ""),
+            () if !component.steered => {
+                (PortsVerdict::Several, "the core spreads its µops evenly, so time shows only what it touches; ")
+            }
+            () => (PortsVerdict::Several, "several maps explain all mixes; "),
+        };
+        let cycles = start.cycles.unwrap_or(Quantity::refused(Unit::CoreCycles));
+        let count = self.findings.classes[class].ports;
+        let scale = |value: Option<f64>| value.map(|value| value * f64::from(count));
+        let port_cycles =
+            Quantity { value: scale(cycles.value), low: scale(cycles.low), high: scale(cycles.high), ..cycles };
+        let mut row = PortsRow::without_ports(start, verdict, format!("{reason}{}", self.describe_class(class, names)));
+        row.class = names.get(self.findings.classes[class].members[0]).cloned();
+        row.solutions = sets.min(SOLUTIONS_MOST);
+        if own != 0 {
+            row.resources = vec![PortResource { set: self.labels.describe(own), ports: count, cycles: port_cycles }];
+            row.ports = Some(self.labels.describe_uops(&[own]));
+        }
+        row
+    }
+
+    /// The mixes that say most about a class.
+    fn describe_class(&self, class: usize, names: &[String]) -> String {
+        let own = self.findings.bounds.iter().filter(|bounds| {
+            bounds.classes.contains(class) && bounds.classes.count_classes() == 2 && bounds.is_shared()
+        });
+        let sentence = |classes: ClassSet, text: String| {
+            let mix = self.findings.mixes.iter().rfind(|mix| mix.classes == classes)?;
+            Some(format!("{} {text}", describe_mix(mix, names)))
+        };
+        let shared = own.filter_map(|bounds| {
+            let (low, high) = (bounds.lower, bounds.upper);
+            let ports = if low == high { format!("{low}") } else { format!("{low} to {high}") };
+            sentence(bounds.classes, format!("({ports} ports together)"))
+        });
+        let shared: Vec<String> = shared.take(NAMED_MIXES).collect();
+        match shared.is_empty() {
+            true => {
+                format!("{} ports by its rate; it shares none with another class", self.findings.classes[class].ports)
+            }
+            false => shared.join("; "),
+        }
+    }
+
+    fn build_fit_row(&self, fit: &UopFit, surveyed: &SurveyedForm, start: RowStart) -> PortsRow {
+        let solutions = fit.solutions.len();
+        let (verdict, why) = match (solutions, &fit.nearest) {
+            (1, _) => (PortsVerdict::Exact, "one list of µops explains its mixes with all classes".to_string()),
+            (0, Some((_, excess))) => {
+                let text = format!(
+                    "no list of µops explains its mixes: the nearest leaves {:.0} % of a time unexplained",
+                    100.0 * excess
+                );
+                (PortsVerdict::Odd, text)
+            }
+            (0, None) => (PortsVerdict::Odd, "its mixes are faster than any list of µops allows".to_string()),
+            (count, _) => (PortsVerdict::Several, format!("{count} lists of µops explain its mixes with all classes")),
+        };
+        let uops = fit.solutions.first();
+        let mut row = PortsRow::without_ports(start, verdict, why);
+        row.solutions = solutions.min(SOLUTIONS_MOST);
+        let Some(uops) = uops else { return row };
+        if uops.is_empty() {
+            let slots = surveyed.count_slots().unwrap_or_default();
+            row.why = format!("it slows no class down: it takes {slots} slots and no port that a class uses");
+            row.verdict = PortsVerdict::Untold;
+            return row;
+        }
+        let mut sets: Vec<PortBits> = uops.clone();
+        sets.sort_unstable();
+        sets.dedup();
+        let resource = |set: &PortBits| {
+            let count = uops.iter().filter(|own| **own & !set == 0).count() as f64;
+            let cycles = Quantity::new(Interval::with_margin(count, 0.0), Unit::CoreCycles);
+            PortResource { set: self.labels.describe(*set), ports: set.count_ones(), cycles }
+        };
+        row.resources = sets.iter().map(resource).collect();
+        row.ports = Some(self.labels.describe_uops(uops));
+        row
+    }
+}
+
+/// A mix in words.
+fn describe_mix(mix: &ClassMix, names: &[String]) -> String {
+    let part = |part: &cyclescope_instr::mixes::mix::MixPart| {
+        format!("{} × `{}`", part.count, names.get(part.form).map_or("?", String::as_str))
+    };
+    let parts: Vec<String> = mix.mix.parts.iter().map(part).collect();
+    format!("{} in {:.2}", parts.join(" and "), mix.time.cycles)
+}

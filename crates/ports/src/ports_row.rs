@@ -1,0 +1,131 @@
+//! The line of a form, of kind `ports`.
+
+use cyclescope_core::unit::Unit;
+use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
+use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::record::Quantity;
+use serde::{Deserialize, Serialize};
+
+/// How certain the ports of a form are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortsVerdict {
+    /// One answer explains all mixes.
+    Exact,
+    /// Several answers do.
+    Several,
+    /// It shares something that is no port.
+    Shared,
+    /// It takes groups of slots of its own, as microcode does.
+    Microcoded,
+    /// Time can't tell.
+    Untold,
+    /// No answer explains all mixes.
+    Odd,
+}
+
+/// Ports that a form keeps busy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortResource {
+    /// The names of the ports.
+    pub set: String,
+    /// Number of ports.
+    pub ports: u32,
+    /// Port cycles of a copy that can be spent only there.
+    pub cycles: Quantity,
+}
+
+/// The ports of one form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortsRow {
+    /// The name in the instruction database.
+    pub code: String,
+    /// The mnemonic in lower case.
+    pub mnemonic: String,
+    /// The explicit operands.
+    pub operands: String,
+    /// The encoding.
+    pub encoding: String,
+    /// The executor that ran the code.
+    pub executor: String,
+    /// Core cycles of a copy alone. Null if it can't be timed in mixes.
+    pub cycles: Quantity,
+    /// The dispatch slots of a copy. Null if they were not counted.
+    pub slots: Option<DispatchSlots>,
+    /// The first form of its class: all forms of a class have one µop and the same ports. Null
+    /// without a class.
+    pub class: Option<String>,
+    /// Ports that it keeps busy: facts.
+    pub resources: Vec<PortResource>,
+    /// Its µops and their ports, such as `1*A0123`: the simplest answer that explains the mixes. Null
+    /// without one.
+    pub ports: Option<String>,
+    /// Number of answers that explain the mixes; 3 means three or more.
+    pub solutions: usize,
+    /// How certain they are.
+    pub verdict: PortsVerdict,
+    /// The reason, with the mixes that decided it.
+    pub why: String,
+    /// Reservations.
+    pub caveats: Vec<Caveat>,
+    /// The command that repeats it.
+    pub repro: String,
+}
+
+/// A form's key, figures alone, and the command that repeats it.
+pub(crate) struct RowStart {
+    pub(crate) code: String,
+    pub(crate) mnemonic: String,
+    pub(crate) operands: String,
+    pub(crate) encoding: String,
+    pub(crate) executor: String,
+    pub(crate) cycles: Option<Quantity>,
+    pub(crate) slots: Option<DispatchSlots>,
+    pub(crate) repro: String,
+}
+
+#[cfg(test)]
+impl RowStart {
+    pub(crate) fn named(code: &str) -> RowStart {
+        let text = String::new;
+        RowStart {
+            code: code.to_string(),
+            mnemonic: text(),
+            operands: text(),
+            encoding: text(),
+            executor: text(),
+            cycles: None,
+            slots: None,
+            repro: text(),
+        }
+    }
+}
+
+impl PortsRow {
+    /// A row without ports, for this reason.
+    pub(crate) fn without_ports(start: RowStart, verdict: PortsVerdict, why: String) -> PortsRow {
+        let RowStart { code, mnemonic, operands, encoding, executor, cycles, slots, repro } = start;
+        PortsRow {
+            code,
+            mnemonic,
+            operands,
+            encoding,
+            executor,
+            cycles: cycles.unwrap_or(Quantity::refused(Unit::CoreCycles)),
+            slots,
+            class: None,
+            resources: Vec::new(),
+            ports: None,
+            solutions: 0,
+            verdict,
+            why,
+            caveats: Vec::new(),
+            repro,
+        }
+    }
+
+    /// Its name in texts.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.mnemonic, self.operands).trim_end().to_string()
+    }
+}

@@ -1,0 +1,151 @@
+//! The µops of a form that has more than one, or an odd rate: hypotheses against mixes.
+//!
+//! A form is timed beside as many copies of a class as keep its ports busy. A hypothesis is a list
+//! of µops, each with the ports of a class. Its best assignment gives a time for each mix. A mix that
+//! is faster disproves the hypothesis. A slower one counts against it.
+
+use crate::port_labels::{PortBits, best_cycles};
+use crate::union_bounds::{SLOW_SHARE, TIME_SHARE};
+
+/// Upper limit of µops in a hypothesis.
+pub const UOPS_MOST: usize = 5;
+/// Core cycles that a class would take alone in a mix.
+pub const BLOCKED_CYCLES: usize = 4;
+
+/// A form beside a class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BlockedMix {
+    /// The ports of the class; none for the form alone.
+    pub blocked: PortBits,
+    /// µops of the class.
+    pub blockers: f64,
+    /// Copies of the form.
+    pub copies: f64,
+    /// Lower end of the time's interval, in core cycles.
+    pub low: f64,
+    /// Upper end of the time's interval.
+    pub high: f64,
+}
+
+/// What the mixes say about the µops of a form.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UopFit {
+    /// The hypotheses that explain all mixes.
+    pub solutions: Vec<Vec<PortBits>>,
+    /// The one that no mix disproves and that leaves the least unexplained, and how much: the largest
+    /// share.
+    pub nearest: Option<(Vec<PortBits>, f64)>,
+}
+
+/// Copies of a form of this many slots and core cycles beside a class of these ports: as many as the
+/// slots leave room for.
+pub fn count_copies(ports: u32, slots: f64, cycles: f64, width: f64) -> usize {
+    let spare = (width - f64::from(ports)) * BLOCKED_CYCLES as f64 / slots;
+    spare.min(BLOCKED_CYCLES as f64 / cycles).floor().max(1.0) as usize
+}
+
+/// Finds the µops of a form of this many slots, each with one of these sets of ports.
+pub fn fit_uops(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, width: f64) -> UopFit {
+    let mut fit = UopFit::default();
+    let usual = slots.round() as usize;
+    // As many µops as slots first: others are more, if a slot holds two, or fewer, if one needs no port.
+    let mut sizes: Vec<usize> = (0..=(usual + 1).min(UOPS_MOST)).collect();
+    sizes.sort_by_key(|size| (size.abs_diff(usual), *size < usual));
+    for size in sizes {
+        let mut uops = Vec::new();
+        list_multisets(sets, size, &mut uops, &mut |uops| {
+            let Some(excess) = find_excess(mixes, uops, slots, width) else { return };
+            if excess <= SLOW_SHARE {
+                fit.solutions.push(uops.to_vec());
+            }
+            if fit.nearest.as_ref().is_none_or(|nearest| excess < nearest.1) {
+                fit.nearest = Some((uops.to_vec(), excess));
+            }
+        });
+        if !fit.solutions.is_empty() {
+            break;
+        }
+    }
+    fit
+}
+
+/// Calls `take` with each multiset of this size.
+fn list_multisets(sets: &[PortBits], size: usize, chosen: &mut Vec<PortBits>, take: &mut dyn FnMut(&[PortBits])) {
+    if size == 0 {
+        return take(chosen);
+    }
+    for (index, set) in sets.iter().enumerate() {
+        chosen.push(*set);
+        list_multisets(&sets[index..], size - 1, chosen, take);
+        chosen.pop();
+    }
+}
+
+/// The largest share by which a mix is slower than the best assignment of these µops. `None` if a mix
+/// is faster.
+fn find_excess(mixes: &[BlockedMix], uops: &[PortBits], slots: f64, width: f64) -> Option<f64> {
+    let mut most = 0.0_f64;
+    for mix in mixes {
+        let own = uops.iter().map(|ports| (*ports, mix.copies));
+        let all: Vec<(PortBits, f64)> = own.chain((mix.blocked != 0).then_some((mix.blocked, mix.blockers))).collect();
+        let best = best_cycles(&all).max((mix.blockers + slots * mix.copies) / width);
+        if mix.high < best * (1.0 - TIME_SHARE) {
+            return None;
+        }
+        most = most.max(mix.low / best - 1.0);
+    }
+    Some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTH: f64 = 6.0;
+    const SETS: [PortBits; 4] = [0b1111, 0b0010, 0b11_0000, 0b110_0000];
+
+    /// Mixes of a form with these µops beside each set, and alone.
+    fn time(uops: &[PortBits], slots: f64, factor: f64) -> Vec<BlockedMix> {
+        let alone = best_cycles(&uops.iter().map(|ports| (*ports, 1.0)).collect::<Vec<_>>()).max(slots / WIDTH);
+        [0].iter()
+            .chain(&SETS)
+            .map(|blocked: &PortBits| {
+                let ports = blocked.count_ones();
+                let copies = count_copies(ports, slots, alone, WIDTH) as f64;
+                let blockers = f64::from(ports) * BLOCKED_CYCLES as f64;
+                let mut all: Vec<(PortBits, f64)> = uops.iter().map(|ports| (*ports, copies)).collect();
+                all.extend((*blocked != 0).then_some((*blocked, blockers)));
+                let cycles = factor * best_cycles(&all).max((blockers + slots * copies) / WIDTH);
+                BlockedMix { blocked: *blocked, blockers, copies, low: cycles * 0.998, high: cycles * 1.002 }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn uops_follow_from_mixes_with_each_class() {
+        for uops in [vec![0b0010, 0b1111], vec![0b11_0000], vec![0b11_0000, 0b11_0000], vec![0b0010, 0b110_0000]] {
+            let slots = uops.len() as f64;
+            let fit = fit_uops(&time(&uops, slots, 1.0), &SETS, slots, WIDTH);
+            let mut own = uops.clone();
+            own.sort_unstable();
+            let found: Vec<Vec<PortBits>> = fit
+                .solutions
+                .iter()
+                .map(|uops| {
+                    let mut uops = uops.clone();
+                    uops.sort_unstable();
+                    uops
+                })
+                .collect();
+            assert_eq!(found, [own], "{uops:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_port_explains_is_said_to_be_near() {
+        let fit = fit_uops(&time(&[0b11_0000], 1.0, 1.3), &SETS, 1.0, WIDTH);
+        assert!(fit.solutions.is_empty());
+        let (_, excess) = fit.nearest.unwrap();
+        assert!((0.2..0.35).contains(&excess), "{excess}");
+    }
+}
