@@ -12,7 +12,7 @@ use crate::ports_row::{PortsRow, RowStart};
 use crate::reference_forms::list_reference_forms;
 use crate::study_part::{MeasuredSlots, StudyPart};
 use cyclescope_core::error::Unavailable;
-use cyclescope_core::random::mix_seeds;
+use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, LockState, failing_opener};
@@ -79,9 +79,10 @@ pub struct ResumedPorts {
     pub parts: Vec<StudyPart>,
 }
 
-/// Makes the seeds of slots and of mixes differ.
+/// Make the seeds of slots, mixes and latencies differ.
 const SLOTS_SEED: u64 = 1;
 const MIXES_SEED: u64 = 2;
+const LATENCIES_SEED: u64 = 3;
 
 /// What is known of each form before it is mixed.
 struct FormFacts {
@@ -353,6 +354,8 @@ impl Study for PortsStudy {
                 FormFacts { row, place }
             })
             .collect();
+        let mut random = Random::new(mix_seeds(settings.seed, LATENCIES_SEED));
+        MixTimer::measure_latencies(timing, executor.as_mut(), &mut mix_forms, &mut random)?;
         let timer = MixTimer::new(timing, &mix_forms, self.plan.effort, settings.confidence);
         let seed = mix_seeds(settings.seed, MIXES_SEED);
         let mut source = ExecutorMixes::new(timer, executor.as_mut(), seed, follow, timed);
