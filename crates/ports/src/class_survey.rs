@@ -33,6 +33,8 @@ const EQUAL_CYCLES: [[usize; 2]; 3] = [[4, 4], [4, 2], [2, 4]];
 const PAIR_CYCLES: [[usize; 2]; 7] = [[4, 1], [1, 4], [4, 2], [2, 4], [4, 3], [3, 4], [4, 4]];
 /// The same for three classes.
 const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
+/// Upper limit of pairs of bounds that are left out.
+const RELAXED_MOST: usize = 500;
 /// Upper limit of triples.
 const TRIPLES_MOST: usize = 600;
 /// Copies of a form that is timed alone.
@@ -87,8 +89,10 @@ pub struct SharingComponent {
     pub steered: bool,
     /// The maps.
     pub solutions: MapSolutions,
-    /// Classes whose mixes contradict those of others. No map has them.
+    /// Classes without a map.
     pub odd: ClassSet,
+    /// Unions whose upper bounds contradict others, and do not count.
+    pub contradictions: Vec<ClassSet>,
 }
 
 impl SharingComponent {
@@ -349,28 +353,56 @@ impl ClassSurvey<'_> {
             .collect();
         let solutions = find_maps(classes, &self.ports, &bounds);
         if !solutions.maps.is_empty() || !solutions.complete {
-            return SharingComponent { classes, steered, solutions, odd: ClassSet::default() };
+            return SharingComponent {
+                classes,
+                steered,
+                solutions,
+                odd: ClassSet::default(),
+                contradictions: Vec::new(),
+            };
         }
-        // A class that shares something else than ports, or that the core assigns badly, fits no map.
-        let badness = |class: &usize| {
-            let own = bounds.iter().filter(|bounds| bounds.classes.contains(*class));
-            own.filter(|bounds| bounds.standing == UnionStanding::Misassigned).count()
-        };
-        let mut odd: Vec<usize> = classes.list_classes().collect();
-        odd.sort_by_key(|class| std::cmp::Reverse(badness(class)));
-        let without = |left_out: ClassSet| -> ClassSet {
-            classes.list_classes().filter(|class| !left_out.contains(*class)).collect()
-        };
-        let first_alone = odd.iter().map(|class| ClassSet::single(*class));
-        let more = (2..odd.len()).map(|count| odd[..count].iter().copied().collect());
-        for left_out in first_alone.chain(more) {
-            let solutions = find_maps(without(left_out), &self.ports, &bounds);
-            if !solutions.maps.is_empty() {
-                return SharingComponent { classes, steered, solutions, odd: left_out };
+        let relaxed = relax_bounds(classes, &self.ports, &bounds);
+        if let Some((solutions, contradictions)) = relaxed {
+            return SharingComponent { classes, steered, solutions, odd: ClassSet::default(), contradictions };
+        }
+        SharingComponent { classes, steered, solutions, odd: classes, contradictions: Vec::new() }
+    }
+}
+
+/// The maps that agree with all bounds but one; but two, if there is no such map; then but those of
+/// one class. A slow mix may be slow for another reason than ports, so that its upper bound does not
+/// count. If several choices leave a map, all of their maps are possible.
+fn relax_bounds(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds]) -> Option<(MapSolutions, Vec<ClassSet>)> {
+    let sum = |set: ClassSet| set.list_classes().map(|class| ports[class]).sum::<u32>();
+    let open: Vec<usize> = (0..bounds.len()).filter(|at| bounds[*at].is_shared()).collect();
+    let single = open.iter().map(|at| vec![*at]).collect();
+    let pairs =
+        open.iter().flat_map(|one| open.iter().filter(move |other| *other < one).map(move |other| vec![*one, *other]));
+    let own = |class: usize| open.iter().copied().filter(|at| bounds[*at].classes.contains(class)).collect();
+    let by_class = classes.list_classes().map(own).collect();
+    for choices in [single, pairs.take(RELAXED_MOST).collect(), by_class] {
+        let mut found = MapSolutions { maps: Vec::new(), complete: true };
+        let mut contradictions = Vec::new();
+        let choices: Vec<Vec<usize>> = choices;
+        for choice in choices {
+            let mut relaxed = bounds.to_vec();
+            choice.iter().for_each(|at| relaxed[*at].upper = sum(relaxed[*at].classes));
+            let MapSolutions { maps, complete } = find_maps(classes, ports, &relaxed);
+            if !maps.is_empty() {
+                contradictions.extend(choice.iter().map(|at| bounds[*at].classes));
+                found.maps.extend(maps);
+                found.complete &= complete;
             }
         }
-        SharingComponent { classes, steered, solutions, odd: classes }
+        if !found.maps.is_empty() {
+            found.maps.sort_by_key(|map| (map.count_ports(), map.clone()));
+            found.maps.dedup();
+            contradictions.sort();
+            contradictions.dedup();
+            return Some((found, contradictions));
+        }
     }
+    None
 }
 
 /// The mix of these forms, each with its number of ports and the core cycles that it would take alone.

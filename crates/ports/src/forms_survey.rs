@@ -36,6 +36,8 @@ pub struct SurveyedForm {
     pub slots: Option<DispatchSlots>,
     /// The letter of its ports.
     pub unit: char,
+    /// Core cycles of a copy in the fastest program of `instr`, if known.
+    pub rthroughput: Option<f64>,
     /// Registers and flags through which its copies depend on each other.
     pub chains: Vec<String>,
     /// Whether it computes with a memory operand: one slot may hold two µops.
@@ -77,8 +79,18 @@ pub fn survey_forms(
 ) -> Result<SurveyedPorts, StopReason> {
     let places: Vec<usize> = forms.iter().filter_map(|form| form.place.as_ref().ok().copied()).collect();
     let mut times = time_singles(source, &places)?.into_iter();
-    let alone: Vec<Option<MixTime>> =
-        forms.iter().map(|form| form.place.as_ref().ok().and_then(|_| times.next().flatten())).collect();
+    // A form that reads its destination may be faster in a program that is made for it.
+    let reach = |form: &SurveyedForm, time: MixTime| match form.rthroughput {
+        Some(cycles) if cycles < time.low => {
+            let scale = cycles / time.cycles;
+            MixTime { cycles, low: time.low * scale, high: time.high * scale, ..time }
+        }
+        _ => time,
+    };
+    let time = |form: &SurveyedForm| {
+        form.place.as_ref().ok().and_then(|_| times.next().flatten()).map(|time| reach(form, time))
+    };
+    let alone: Vec<Option<MixTime>> = forms.iter().map(time).collect();
     let candidate = |(form, alone): (&SurveyedForm, &Option<MixTime>)| {
         let is_simple = form.count_slots() == Some(1.0) && form.chains.is_empty() && !form.is_compound;
         let ports = read_ports(alone.as_ref()?.cycles, width).filter(|_| is_simple)?;
@@ -291,9 +303,10 @@ impl SurveyedPorts {
         let solutions = fit.solutions.len();
         let (verdict, why) = match (solutions, &fit.nearest) {
             (1, _) => (PortsVerdict::Exact, "one list of µops explains its mixes with all classes".to_string()),
-            (0, Some((_, excess))) => {
+            (0, Some((nearest, excess))) => {
                 let text = format!(
-                    "no list of µops explains its mixes: the nearest leaves {:.0} % of a time unexplained",
+                    "no list of µops explains its mixes: the nearest, {}, leaves {:.0} % of a time unexplained",
+                    if nearest.is_empty() { "none".to_string() } else { self.labels.describe_uops(nearest) },
                     100.0 * excess
                 );
                 (PortsVerdict::Odd, text)

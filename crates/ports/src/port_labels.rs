@@ -133,6 +133,7 @@ mod tests {
             steered: true,
             solutions: MapSolutions { maps: vec![map], complete: true },
             odd: ClassSet::default(),
+            contradictions: Vec::new(),
         };
         let findings = ClassFindings { components: vec![component], ..ClassFindings::default() };
         let labels = PortLabels::new(&findings, &['A', 'A', 'V']);

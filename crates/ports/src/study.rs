@@ -272,6 +272,7 @@ fn survey_all(
         unit: find_unit(target),
         chains: facts.place.as_ref().map_or(Vec::new(), |place| mix_forms[*place].list_chains()),
         is_compound: is_compound(target),
+        rthroughput: facts.row.as_ref().and_then(|row| row.throughput.as_ref()?.cost.value),
     };
     let forms: Vec<SurveyedForm> = targets.iter().zip(facts).map(form).collect();
     let ports = survey_forms(source, &forms, width)?;

@@ -164,6 +164,7 @@ fn planted_form(place: usize, slots: usize, unit: char) -> SurveyedForm {
         unit,
         chains: Vec::new(),
         is_compound: false,
+        rthroughput: None,
     }
 }
 
@@ -213,9 +214,9 @@ fn forms_of_several_uops_are_written_as_in_tables() {
 }
 
 /// Scores maps under each assignment with little and with much noise.
-fn require_scores(maps: usize) {
+fn require_scores(maps: usize, noises: &[f64]) {
     for assignment in Assignment::ALL {
-        for noise in [0.003, 0.015] {
+        for noise in noises.iter().copied() {
             let score = score_maps(maps, assignment, noise);
             let text = format!("{assignment:?}, noise {noise}: {score:?}");
             assert!(score.exact_wrong as f64 <= 0.002 * score.exact as f64, "{text}");
@@ -231,11 +232,11 @@ fn require_scores(maps: usize) {
 
 #[test]
 fn exact_verdicts_hold_under_every_assignment() {
-    require_scores(2);
+    require_scores(1, &[0.01]);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn exact_verdicts_hold_on_many_maps() {
-    require_scores(200);
+    require_scores(200, &[0.003, 0.015]);
 }

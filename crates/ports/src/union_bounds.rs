@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub const TIME_SHARE: f64 = 0.02;
 /// A mix is slow if it takes longer than free classes would by more than this share.
 pub const SLOW_SHARE: f64 = 0.06;
+/// A mix that the slots limit is slow if it takes longer than they need by more than this share: no
+/// core fills all slots of all mixes (Zen 5: up to a tenth is lost).
+pub const SLOT_SHARE: f64 = 0.12;
 /// Classes spread their µops evenly if no mix beats that by more than this share.
 const STEERED_SHARE: f64 = 0.05;
 
@@ -124,7 +127,7 @@ impl UnionBounds {
     ) -> UnionBounds {
         let explained = |reading: &MixReading| {
             let parts = known.iter().map(|bounds| reading.count_uops_of(bounds.classes) / f64::from(bounds.upper));
-            parts.fold(reading.free_cycles(ports, width), f64::max)
+            parts.fold(reading.free_cycles(ports, width / (1.0 + SLOT_SHARE)), f64::max)
         };
         let proved = |reading: &MixReading| (reading.count_uops() / reading.high * (1.0 - TIME_SHARE)).ceil() as u32;
         let lower = readings.iter().map(proved).fold(least, u32::max).min(most);
@@ -133,9 +136,12 @@ impl UnionBounds {
             reading.low / cycles - 1.0
         };
         let fits = |union: &u32| readings.iter().all(|reading| excess(reading, *union) <= TIME_SHARE);
-        let is_slow = readings.iter().any(|reading| excess(reading, most) > SLOW_SHARE);
+        // Shared ports slow the mix with the most µops most.
+        let fullest = readings.iter().max_by(|one, other| one.count_uops().total_cmp(&other.count_uops()));
+        let is_slow = fullest.is_some_and(|reading| excess(reading, most) > SLOW_SHARE);
+        let slow_mixes = readings.iter().filter(|reading| excess(reading, most) > SLOW_SHARE).count();
         let (upper, standing) = match (lower..=most).rev().find(fits) {
-            _ if lower == most && is_slow => (most, UnionStanding::NoPort),
+            _ if lower == most && is_slow && slow_mixes > 1 => (most, UnionStanding::NoPort),
             _ if lower == most => (most, UnionStanding::Free),
             Some(upper) if upper < most && is_slow => (upper, UnionStanding::Fits),
             None if is_slow => (most - 1, UnionStanding::Misassigned),

@@ -5,7 +5,7 @@
 //! is faster disproves the hypothesis. A slower one counts against it.
 
 use crate::port_labels::{PortBits, best_cycles};
-use crate::union_bounds::{SLOW_SHARE, TIME_SHARE};
+use crate::union_bounds::{SLOT_SHARE, SLOW_SHARE, TIME_SHARE};
 
 /// Upper limit of µops in a hypothesis.
 pub const UOPS_MOST: usize = 5;
@@ -88,11 +88,13 @@ fn find_excess(mixes: &[BlockedMix], uops: &[PortBits], slots: f64, width: f64) 
     for mix in mixes {
         let own = uops.iter().map(|ports| (*ports, mix.copies));
         let all: Vec<(PortBits, f64)> = own.chain((mix.blocked != 0).then_some((mix.blocked, mix.blockers))).collect();
-        let best = best_cycles(&all).max((mix.blockers + slots * mix.copies) / width);
+        let ports = best_cycles(&all);
+        let dispatch = (mix.blockers + slots * mix.copies) / width;
+        let best = ports.max(dispatch);
         if mix.high < best * (1.0 - TIME_SHARE) {
             return None;
         }
-        most = most.max(mix.low / best - 1.0);
+        most = most.max(mix.low / ports.max(dispatch * (1.0 + SLOT_SHARE)) - 1.0);
     }
     Some(most)
 }
