@@ -287,7 +287,7 @@ mod tests {
         let tested = TestedClock {
             clock,
             executor: "user",
-            mode: cyclescope_code::asm::CodeMode::default(),
+            mode: CodeMode::default(),
             ruler,
             step: 2.0,
             imul_latency: 3.0,

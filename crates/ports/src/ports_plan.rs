@@ -1,5 +1,6 @@
 //! The plan of the study: everything that decides its course, except the machine's answers.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
@@ -92,7 +93,7 @@ impl PortsPlan {
             return Err(ContainerError::damaged_fact("session.subjects", "a pair has two forms"));
         }
         let known: HashMap<String, TargetForm> =
-            list_forms().into_iter().map(|target| (full_name(&target), target)).collect();
+            list_forms(CodeMode::Bits64).into_iter().map(|target| (full_name(&target), target)).collect();
         let restored = |(index, name): (usize, &String)| {
             let damaged =
                 || ContainerError::damaged_fact(&format!("session.subjects[{index}]"), "the form does not exist");

@@ -1,6 +1,7 @@
 //! Forms that every study measures beside the selected ones: without them, there would be nothing to
 //! compare a single form with.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::selection::{full_name, list_forms};
 
@@ -43,7 +44,7 @@ pub(crate) fn list_reference_forms(asked: &[TargetForm]) -> Vec<TargetForm> {
         let name = full_name(target);
         REFERENCE_NAMES.contains(&name.as_str()) && !known.contains(&name)
     };
-    list_forms().into_iter().filter(is_chosen).collect()
+    list_forms(CodeMode::Bits64).into_iter().filter(is_chosen).collect()
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
     fn each_reference_form_exists_once() {
         assert_eq!(list_reference_forms(&[]).len(), REFERENCE_NAMES.len());
         let criteria = FormCriteria { filters: vec!["imul r64, r64".to_string()], ..FormCriteria::default() };
-        let asked = criteria.select(list_forms()).unwrap();
+        let asked = criteria.select(list_forms(CodeMode::Bits64)).unwrap();
         assert_eq!(list_reference_forms(&asked).len(), REFERENCE_NAMES.len() - 1);
     }
 }

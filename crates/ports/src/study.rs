@@ -11,6 +11,7 @@ use crate::ports_plan::{PortsPlan, PortsQuestion};
 use crate::ports_row::{PortsRow, RowStart};
 use crate::reference_forms::list_reference_forms;
 use crate::study_part::{MeasuredSlots, StudyPart};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::statistics::Interval;
@@ -320,7 +321,7 @@ impl Study for PortsStudy {
         check_stop(follow.accept_record(head))?;
         let settings = &self.plan.plan;
         let imul_latency = resolve_imul_latency(executor.as_mut(), settings)?;
-        let timing = SurveyTiming { clock: settings.clock, step: settings.step, imul_latency };
+        let timing = SurveyTiming { clock: settings.clock, step: settings.step, imul_latency, mode: CodeMode::Bits64 };
         let mut forms = self.forms.clone();
         if self.plan.question == PortsQuestion::Forms {
             forms.extend(list_reference_forms(&self.forms));

@@ -1,7 +1,7 @@
 //! Files in ELF format, of both modes.
 
 use object::elf::SymbolType;
-use object::{BinaryFormat, File, Object, ObjectSymbol, Symbol, SymbolFlags};
+use object::{BinaryFormat, File, ObjectSymbol, Symbol, SymbolFlags};
 
 /// Parses a file in ELF format.
 pub fn parse_elf(image: &[u8]) -> Option<File<'_>> {

@@ -1,8 +1,8 @@
 //! Dispatches the command line to its command.
 
 use super::{
-    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, manual, marker, points, ports, replay, report,
-    run, show,
+    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, manual, marker, points, ports, replay,
+    report, run, show,
 };
 use crate::args::{CliCommand, CommonArgs, Invocation, RunArgs};
 use crate::input::source;

@@ -189,9 +189,8 @@ fn both_modes_agree_on_equal_instructions() {
     for _ in 0..3 {
         let (Some(wide), Some(narrow)) = (pair("64"), pair("32")) else { continue };
         // 32-bit code restores the same registers, with a shorter encoding: two cycles at most.
-        let near = |([low, high], [low_32, high_32]): (&[f64; 2], &[f64; 2])| {
-            low - 2.0 <= *high_32 && low_32 - 2.0 <= *high
-        };
+        let near =
+            |([low, high], [low_32, high_32]): (&[f64; 2], &[f64; 2])| low - 2.0 <= *high_32 && low_32 - 2.0 <= *high;
         if wide.iter().zip(&narrow).all(near) {
             return;
         }

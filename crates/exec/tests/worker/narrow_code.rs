@@ -7,6 +7,7 @@ use cyclescope_code::asm::{CodeMode, parse_for_mode};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::Executor;
+use cyclescope_exec::user::{UserExecutor, UserOptions};
 use std::time::Duration;
 
 #[rustfmt::skip]
@@ -124,6 +125,12 @@ fn a_chain_costs_as_much_as_the_rulers() {
         assert_measures_narrow(&mut user, "a NOP");
         assert_measures(&mut user, "32-bit code");
     }
+}
+
+/// An executor whose workers are copies of this process, with the functions in it.
+fn spawn_for_functions() -> UserExecutor {
+    let options = UserOptions { cpu: cpu(), functions: true, ..UserOptions::default() };
+    UserExecutor::spawn(&options).expect("a worker")
 }
 
 #[test]

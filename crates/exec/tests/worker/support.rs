@@ -24,12 +24,6 @@ pub fn spawn() -> UserExecutor {
     UserExecutor::spawn(&UserOptions { cpu: cpu(), ..UserOptions::default() }).expect("a worker")
 }
 
-/// An executor whose workers are copies of this process, with the functions in it.
-pub fn spawn_for_functions() -> UserExecutor {
-    let options = UserOptions { cpu: cpu(), functions: true, ..UserOptions::default() };
-    UserExecutor::spawn(&options).expect("a worker")
-}
-
 /// A method that needs nothing but x86-64: LFENCE is part of SSE2.
 pub fn clock() -> &'static Clock {
     Clock::find_named("lfence-rdtsc-lfence").expect("the clock exists")

@@ -5,7 +5,7 @@ use super::mix_order::MixOrder;
 use super::mix_registers::{FormRegisters, SlotRotation, allocate_registers, has_one_encoding};
 use crate::bodies::throughput_body::AddressPattern;
 use crate::forms::form_anatomy::{OperandPlace, RegisterSlot, encode_instructions};
-use cyclescope_code::asm::format_instruction;
+use cyclescope_code::asm::{CodeMode, format_instruction};
 use iced_x86::Instruction;
 
 /// Upper limit of instructions in a loop. They must fit into buffers of decoded instructions: Skylake
@@ -57,7 +57,8 @@ impl MixBody {
         }
         let instructions = build_instructions(forms, &registers, &order.arrange(counts, repeats))
             .ok_or_else(|| "an instance can't be encoded".to_string())?;
-        let code = encode_instructions(&instructions).ok_or_else(|| "an instance can't be encoded".to_string())?;
+        let code = encode_instructions(CodeMode::Bits64, &instructions)
+            .ok_or_else(|| "an instance can't be encoded".to_string())?;
         let init = forms.iter().flat_map(|form| form.init.iter().copied()).collect();
         let fewest = |form: &FormRegisters| form.rotations.iter().map(|rotation| rotation.registers.len()).min();
         let registers = registers.iter().map(|form| fewest(form).unwrap_or(0)).collect();
@@ -69,7 +70,7 @@ impl MixBody {
         let mut registers = allocate_registers(&[form], &[copies])?;
         registers[0].rotations.iter_mut().for_each(|rotation| rotation.registers.truncate(1));
         let instructions = build_instructions(&[form], &registers, &vec![0; copies])?;
-        let code = encode_instructions(&instructions)?;
+        let code = encode_instructions(CodeMode::Bits64, &instructions)?;
         let (init, order) = (form.init.clone(), MixOrder::Blocks);
         Some(MixBody { instructions, repeats: copies, code, init, order, registers: vec![1] })
     }

@@ -8,9 +8,9 @@ use crate::forms::gather;
 use crate::forms::instruction_setting;
 use crate::forms::skip::find_skip;
 use crate::forms::target_form::TargetForm;
-use cyclescope_code::asm;
 use cyclescope_code::asm::access::is_non_temporal_store;
 use cyclescope_code::asm::forms::FormPrefix;
+use cyclescope_code::asm::{self, CodeMode};
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_exec::PrivilegeRing;
 use iced_x86::{Code, EncodingKind, FlowControl, Register};
@@ -162,7 +162,7 @@ fn find_obstacle(target: &TargetForm, anatomy: &FormAnatomy) -> Option<&'static 
         () if setting.empties => Some("it empties caches or translation buffers"),
         () if setting.prepared || setting.pointer.is_some() => Some("its memory operand needs a value of its own"),
         () if anatomy.slots().into_iter().any(is_other) => Some("it uses a register of the system"),
-        () if encode_instructions(&[*sample]).is_none() => Some("no instance can be encoded"),
+        () if encode_instructions(CodeMode::Bits64, &[*sample]).is_none() => Some("no instance can be encoded"),
         () => None,
     }
 }
@@ -188,7 +188,7 @@ pub(super) mod tests {
     /// All forms by mnemonic and operands.
     static FORMS: LazyLock<Vec<(String, TargetForm)>> = LazyLock::new(|| {
         let name = |target: &TargetForm| format!("{} {}", target.mnemonic(), target.operands()).trim_end().to_string();
-        list_forms().into_iter().map(|target| (name(&target), target)).collect()
+        list_forms(CodeMode::Bits64).into_iter().map(|target| (name(&target), target)).collect()
     });
 
     /// The first target with this mnemonic and these operands.

@@ -1,6 +1,7 @@
 //! Times mixes on simulated cores with known ports.
 
 use crate::everything::everything;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
@@ -37,7 +38,7 @@ const FORMS: [&str; 10] = [
 
 /// The forms that the core gives no dependency on their old result.
 fn list_mix_forms(model: &CoreModel) -> Vec<(TargetForm, MixForm)> {
-    let all = list_forms();
+    let all = list_forms(CodeMode::Bits64);
     let named = FORMS.iter().map(|name| {
         let is_named = |target: &&TargetForm| format!("{} {}", target.mnemonic(), target.operands()) == **name;
         all.iter().find(is_named).expect("a form has this name").clone()
@@ -75,7 +76,7 @@ fn time_random_mixes(model: &CoreModel, scenario: Scenario, seed: u64, number: u
         mixes.push(Mix::new(order[..2 + random.below(3)].iter().map(|form| (*form, 1 + random.below(5)))));
     }
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
     let own: Vec<MixForm> = forms.iter().map(|(_, form)| form.clone()).collect();
     let effort = MixEffort { orders: 4, ..MixEffort::FULL };
     let timer = MixTimer::new(timing, &own, effort, 0.95);
@@ -134,7 +135,7 @@ fn a_mix_that_can_not_run_leaves_the_others_their_times() {
     let others = (0..forms.len()).filter(|form| *form != load);
     let mixes: Vec<Mix> = others.map(|form| Mix::new([(load, 2), (form, 3)])).collect();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
     let timer = MixTimer::new(timing, &forms, MixEffort::QUICK, 0.95);
     let mut core = HangingCore { core: SimulatedCore::new(model, 5), mnemonic: Mnemonic::Popcnt };
     let outcomes = timer.time_mixes(&mut core, &mixes, &mut Random::new(5)).expect("only one mix fails");

@@ -14,6 +14,7 @@ use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
 use crate::session::resume::refuse_evidence;
 use crate::studies::instr::form_selection::refuse_selection;
+use cyclescope::asm::CodeMode;
 use cyclescope::record::exit;
 use cyclescope::result::container::{EvidenceContainer, to_json_value};
 use cyclescope::run::RunRequest;
@@ -92,7 +93,7 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
 /// The forms that match any of these filters.
 fn select_forms(filters: &[String]) -> Result<Vec<TargetForm>, Failure> {
     let criteria = FormCriteria { filters: filters.to_vec(), ..FormCriteria::default() };
-    criteria.select(list_forms()).map_err(|unmatched| refuse_selection(&unmatched))
+    criteria.select(list_forms(CodeMode::Bits64)).map_err(|unmatched| refuse_selection(&unmatched))
 }
 
 /// The form with this name: the first one, if several encodings have it.
