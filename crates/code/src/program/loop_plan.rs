@@ -5,8 +5,8 @@
 //! changes an address: after many iterations it would leave its memory, or find other lines.
 //!
 //! Code of 32 bits has few registers. If a snippet uses all of them, its loop counts in the context.
-//! Each iteration then waits for the counter that the one before stored, some five cycles, which a
-//! longer body hides. Code of 64 bits does not, because the checks of ring 0 rely on a register that
+//! An iteration then takes no less than a store and a load of the counter, which a longer body hides.
+//! Code of 64 bits does not, because the checks of ring 0 rely on a register that
 //! a snippet can't write.
 //!
 //! The analysis reads the instructions once, in the order of the text. It does not know what

@@ -1,9 +1,9 @@
 //! Texts of other programs: each must become the bytes that the assembler made, or be refused with
 //! a reason and a remedy.
 //!
-//! The files in `pasted_texts` hold the cases. A line `=== NAME` begins one. The next lines hold
-//! its bytes, one region a line after `==> `, or `==! REASON | REMEDY` for a refusal. The text
-//! follows. The texts are output of the named programs for small functions, or written by hand in
+//! The files in `pasted_texts` hold the cases, those in `narrow_texts` the ones of 32-bit code. A
+//! line `=== NAME` begins one. The next lines hold its bytes, one region a line after `==> `, or
+//! `==! REASON | REMEDY` for a refusal. The text follows. The texts are output of the named programs for small functions, or written by hand in
 //! its form; the bytes are those of the text, or of GNU as.
 
 use cyclescope_code::asm::{ALL_MODES, CodeMode, to_hex};
