@@ -97,28 +97,20 @@ static inline int cyclescope_has_invariant_tsc(void) { return cyclescope_shown(0
 
    x must be a variable. Integers, pointers, float, double and vectors stay in their registers. All
    other types go through memory, with a store and a load in the code: long double, __int128,
-   complex numbers, structures, unions, and arrays. So do long long, and without SSE2 float, double
-   and vectors, in 32-bit code. In C, arrays of up to 8 bytes do not compile: use
-   their elements. For an object of a C++ class that cannot be copied byte by byte, such as a string
-   or a container, the compiler assumes the same of all memory that other code can reach. */
+   complex numbers, structures, unions, and arrays. So do long long in 32-bit code, and without SSE2
+   vectors. In C, arrays of up to 8 bytes do not compile: use their elements. For an object of a C++
+   class that cannot be copied byte by byte, such as a string or a container, the compiler assumes the
+   same of all memory that other code can reach. */
 #ifndef CYCLESCOPE_HIDE
 /* Type classes in C and C++: 8 is floating point; 9 to 18 are complex numbers, structures and
    unions; vectors have a negative class, or 19. */
-/* Bytes of a register for integers, and whether vector registers take floating point. */
-#ifdef __x86_64__
-#define CYCLESCOPE_INTEGER_BYTES 8
-#else
-#define CYCLESCOPE_INTEGER_BYTES 4
-#endif
-#if defined(__x86_64__) || defined(__SSE2__)
+#define CYCLESCOPE_IN_MEMORY(x) \
+    ((__builtin_classify_type(x) > 0 && __builtin_classify_type(x) < 19 \
+        && (__builtin_classify_type(x) > 8 \
+            || sizeof(x) > (__builtin_classify_type(x) == 8 ? sizeof(double) : sizeof(void *)))) \
+        || CYCLESCOPE_LACKS_REGISTER(x))
 #define CYCLESCOPE_IN_VECTOR(x) \
     (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
-#else
-#define CYCLESCOPE_IN_VECTOR(x) 0
-#endif
-#define CYCLESCOPE_IN_MEMORY(x) \
-    (CYCLESCOPE_IN_VECTOR(x) ? __builtin_classify_type(x) == 8 && sizeof(x) > 8 \
-        : __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 7 || sizeof(x) > CYCLESCOPE_INTEGER_BYTES)
 /* Operand for a vector register. Clang rejects longer operands even in code that never runs, so it
    gets one byte of them there. For Clang, a vector of 8 bytes belongs to MMX, a double does not. */
 #ifndef __clang__
@@ -134,22 +126,24 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     (*(__typeof__(*__builtin_choose_expr(CYCLESCOPE_IN_VECTOR(x), \
         __builtin_choose_expr(sizeof(x) == 8, (double *)0, &(x)), (char *)0)) *)&(x))
 #endif
-/* In 32-bit code, compilers compute with floating point numbers on the x87 stack. */
+/* Where floating point numbers are. In 32-bit code without SSE they are on the x87 stack, and vectors
+   in memory; Clang gets the numbers in memory too. */
 #if defined(__x86_64__) || defined(__SSE2_MATH__)
-#define CYCLESCOPE_IN_X87(x) 0
-#define CYCLESCOPE_ANYWHERE "r,m,x"
+#define CYCLESCOPE_FLOAT "x"
+#define CYCLESCOPE_LACKS_REGISTER(x) 0
+#elif defined(__clang__)
+#define CYCLESCOPE_FLOAT "x"
+#define CYCLESCOPE_LACKS_REGISTER(x) CYCLESCOPE_IN_VECTOR(x)
 #else
-#define CYCLESCOPE_IN_X87(x) (__builtin_classify_type(x) == 8)
-#define CYCLESCOPE_ANYWHERE "r,m,f"
+#define CYCLESCOPE_FLOAT "t"
+#define CYCLESCOPE_LACKS_REGISTER(x) (CYCLESCOPE_IN_VECTOR(x) && __builtin_classify_type(x) != 8)
 #endif
 #define CYCLESCOPE_HIDE_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" : "+m"(x)); \
-        else if (CYCLESCOPE_IN_X87(x)) \
-            __asm__ volatile("" : "+t"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
-            __asm__ volatile("" : "+x"(CYCLESCOPE_VECTOR(x))); \
+            __asm__ volatile("" : "+" CYCLESCOPE_FLOAT(CYCLESCOPE_VECTOR(x))); \
         else \
             __asm__ volatile("" : "+r"(x)); \
     } while (0)
@@ -159,15 +153,13 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" ::"m"(x)); \
-        else if (CYCLESCOPE_IN_X87(x)) \
-            __asm__ volatile("" ::"t"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
             __asm__ volatile("" ::"x"(CYCLESCOPE_VECTOR(x))); \
         else \
             __asm__ volatile("" ::"r"(x)); \
     } while (0)
 #else
-#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::CYCLESCOPE_ANYWHERE(x))
+#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::"r,m," CYCLESCOPE_FLOAT(x))
 #endif
 #ifdef __cplusplus
 /* Values, arrays, and objects that only their class can copy. */

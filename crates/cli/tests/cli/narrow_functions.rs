@@ -1,6 +1,6 @@
 //! `run --bits 32` with functions: C and C++ code, object files, libraries and programs.
 
-use crate::support::{answer, cyclescope, folder, has, json, number, value};
+use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number, value};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -342,6 +342,33 @@ fn cpp_code_runs_with_its_constructors() {
     let source = files.write("code.cpp", &text);
     for call in ["Scale::by(5)", "Big::with(7)", "twice<double>(0.5)"] {
         run("--c", &source, &["--call", call], &[0, 5]);
+    }
+}
+
+#[test]
+fn guards_take_every_type_of_32_bit_code() {
+    let Some(files) = NarrowFiles::new() else { return };
+    let types =
+        ["char", "short", "long", "long long", "void *", "float", "double", "long double", "struct two", "vector"];
+    let uses = types.iter().enumerate().map(|(at, one)| {
+        format!("void t{at}({one} *p) {{ {one} x = *p; CYCLESCOPE_HIDE(x); CYCLESCOPE_KEEP(x); *p = x; }}\n")
+    });
+    let text = format!(
+        "struct two {{ long a, b; }};\ntypedef float vector __attribute__((vector_size(16)));\n{}\n{}",
+        cyclescope::clock::source::C_GUARDS,
+        uses.collect::<String>()
+    );
+    for (compiler, file) in [("gcc", "t.c"), ("g++", "t.cpp"), ("clang", "t.c"), ("clang++", "t.cpp")] {
+        if !has_for_part(compiler) {
+            continue;
+        }
+        let source = files.write(file, &text);
+        for words in
+            [&["-m32", "-c", "-w"][..], &["-m32", "-c", "-w", "-O0"], &["-m32", "-c", "-msse2", "-mfpmath=sse"]]
+        {
+            let built = files.build(compiler, words, &source, "t.o");
+            assert!(built.is_ok(), "{compiler} {words:?}: {built:?}");
+        }
     }
 }
 
