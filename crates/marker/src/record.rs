@@ -308,6 +308,9 @@ pub struct CaseCode {
     pub guard: String,
     /// Name of the loop.
     pub context: String,
+    /// The mode of the code; absent for 64-bit mode.
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// The compiler of the functions.
     pub compiler: String,
     /// Bytes, cache lines and instructions.
@@ -315,12 +318,12 @@ pub struct CaseCode {
     pub code: CodeRecord,
 }
 
-/// The code of all cases of a bench, without running it.
+/// The code of all cases of a bench, which has this mode, without running it.
 ///
 /// # Errors
 ///
 /// Errors of the bench.
-pub fn read_codes(bench: &dyn MarkerBench) -> Result<Vec<CaseCode>, RunError> {
+pub fn read_codes(bench: &dyn MarkerBench, mode: CodeMode) -> Result<Vec<CaseCode>, RunError> {
     let read = |(number, case): (usize, &MarkerCase)| {
         let MarkerCase { design, state, context } = case;
         Ok(CaseCode {
@@ -328,6 +331,7 @@ pub fn read_codes(bench: &dyn MarkerBench) -> Result<Vec<CaseCode>, RunError> {
             state: state.name.to_string(),
             guard: state.guard.to_string(),
             context: context.clone(),
+            bits: mode,
             compiler: bench.compiler_name(number).to_string(),
             code: CodeRecord::from_case(bench, number)?,
         })

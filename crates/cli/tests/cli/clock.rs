@@ -160,7 +160,7 @@ fn two_files_of_a_program_share_the_headers() {
 fn two_files_of_a_32_bit_program_share_the_headers() {
     if ["gcc", "g++"].iter().all(|tool| has(tool)) && runs_narrow_programs() {
         share_headers("32", &["-m32", "-fno-pic", "-no-pie"], "ebx");
-        share_headers("32", &["-m32", "-fPIC"], "ebp");
+        share_headers("32", &["-m32", "-fPIC"], "esi");
     }
 }
 

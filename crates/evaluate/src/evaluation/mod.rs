@@ -87,7 +87,7 @@ pub(super) struct EvaluationRequest<'a> {
 
 /// A record with the mode of the methods.
 #[derive(Serialize)]
-struct ModeRecord<'a, T> {
+struct MethodRecord<'a, T> {
     #[serde(flatten)]
     content: &'a T,
     /// The mode that the methods run in; absent for 64-bit mode.
@@ -171,7 +171,7 @@ impl<'a> EvaluationRun<'a> {
 
     /// Writes a record about the methods.
     fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), StopReason> {
-        let record = ModeRecord { content, bits: self.asked.plan.mode };
+        let record = MethodRecord { content, bits: self.asked.plan.mode };
         check_stop(self.follow.accept_record(ResultRecord::new(kind, &record)))
     }
 
@@ -380,7 +380,7 @@ impl<'a> EvaluationRun<'a> {
         let mut take = |taken: &CompletedEnsemble| {
             if series {
                 let content = &EnsembleRecord::new(candidate, taken.number, &taken.ensemble);
-                let record = ModeRecord { content, bits: tested.mode };
+                let record = MethodRecord { content, bits: tested.mode };
                 check_stop(follow.accept_record(ResultRecord::new("evaluate.ensemble", &record)))?;
             }
             check_stop(follow.report_progress(pace.progress_at(taken.now, &message)))

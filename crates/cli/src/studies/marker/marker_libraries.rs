@@ -160,10 +160,10 @@ impl MarkerLibraries {
         }
         for MarkerLibrary { design, path } in &self.compiled {
             match function::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
-                // SAFETY: the table comes from a file with the text of `source`, in a library that
-                // stays loaded.
                 Ok(table) => {
-                    loaded.compiled.push(unsafe { CompiledDesign::read_table(table as u64, CodeMode::default()) });
+                    // SAFETY: the table comes from a file with the text of `source`, in a library that
+                    // stays loaded.
+                    loaded.compiled.push(unsafe { CompiledDesign::read_table(table, CodeMode::default()) });
                 }
                 Err(failure) => match &design.package {
                     Some(package) => loaded.absent.push(missing_package(design, package, &failure)),

@@ -126,7 +126,7 @@ impl MarkerRunner<'_> {
             bench::make_bench(BenchRequest { choice, machine, plan: &plan, loaded })?;
         let skipped: Vec<SkippedRecord> =
             skipped.into_iter().map(SkippedRecord::from).chain(loaded.absent.iter().cloned()).collect();
-        let codes = read_codes(&*bench).map_err(Error::from)?;
+        let codes = read_codes(&*bench, choice.mode).map_err(Error::from)?;
         if output.is_json() {
             skipped.iter().try_for_each(|record| output.write_record("marker.skipped", record))?;
             codes.iter().try_for_each(|code| output.write_record("marker.code", code))?;
