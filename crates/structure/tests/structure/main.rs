@@ -184,6 +184,7 @@ const CLAIMS: &[Claim] = &[
             "evaluate/src/trimmed_ensemble.rs",
             // Calls that a program counted instead of a time.
             "marker/src/answered_bench.rs",
+            "marker/src/narrow_image.rs",
             "marker/src/user.rs",
         ],
     },
@@ -201,6 +202,7 @@ const CLAIMS: &[Claim] = &[
             // Each bench of `marker` has code that only its executor can hold.
             "marker/src/catalog.rs",
             "marker/src/kernel/",
+            "marker/src/narrow_image.rs",
             "marker/src/user.rs",
             // Code that the kernel module refuses is skipped for its reason.
             "instr/src/experiments/ring_0.rs",
