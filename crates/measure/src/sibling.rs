@@ -17,7 +17,8 @@
 //!   never count, and visits are added until enough others do (`SHARED_VISITS_POLICY`).
 //! - `instr`: if all readings of a program were shared, in every pass (`shared_core_caveat` in
 //!   `instr/src/rows/row_analysis.rs`). Measures cycles of links, layouts and forms again
-//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`).
+//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`). Mixes are refused if they have
+//!   no other reading after retries (`MIX_RETRY_POLICY` in `instr/src/mixes/mix_timer.rs`).
 //! - `uarch`: if more than a tenth of a test's layouts were shared, also the second time
 //!   (`BusyShare` in `uarch/src/conditions.rs`). Measures the test again once, and parts of it
 //!   more often (the policies in `conditions.rs`, `overlap.rs`, `cost.rs`, `level_curves.rs`).

@@ -340,6 +340,7 @@ impl RunOutcome {
             call: None,
             addresses: None,
             region: None,
+            mix: None,
             trained: self.training_record(),
             versus: None,
             variants: Vec::new(),

@@ -15,7 +15,7 @@ use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::front_end::check_front_end;
-use cyclescope_measure::result::record::{CallRecord, Quantity, RegionRecord, RunRecord, SerializedBy};
+use cyclescope_measure::result::record::{CallRecord, MixRecord, Quantity, RegionRecord, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
@@ -100,6 +100,9 @@ pub(super) struct RunPlan {
     /// The region of an executable that the subject runs.
     #[serde(default)]
     region: Option<RegionRecord>,
+    /// The mix whose orders the subjects are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mix: Option<MixRecord>,
     /// The texts of the command that advice repeats.
     #[serde(default)]
     advice: Option<AdviceTexts>,
@@ -122,6 +125,8 @@ fn read_subjects<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SavedSubject>
     })
 }
 
+/// Makes the layouts of the pass that chooses an order differ from those of the estimate.
+const ORDERS_SEED: u64 = 0x6f72_6465_7273;
 /// Most subjects compared in the same rounds. Each of their pairs is a comparison: 120 of 16.
 pub const VARIANTS_MOST: usize = 16;
 
@@ -151,6 +156,7 @@ impl RunStudy {
             call: None,
             both_figures: false,
             region: None,
+            mix: None,
             advice: None,
             cpu,
             cpu_model,
@@ -163,6 +169,18 @@ impl RunStudy {
     pub fn with_other_variants(mut self, others: &[RunSubject]) -> RunStudy {
         self.plan.versus = others.iter().map(SavedSubject::from).collect();
         self
+    }
+
+    /// Says that the subjects are the orders of a mix. They are not compared: a first pass chooses the
+    /// fastest, and the result is its cost in another pass, per repetition of the mix.
+    pub fn with_mix(mut self, mix: Option<MixRecord>) -> RunStudy {
+        self.plan.mix = mix;
+        self
+    }
+
+    /// The mix whose orders the subjects are.
+    pub fn mix(&self) -> Option<&MixRecord> {
+        self.plan.mix.as_ref()
     }
 
     /// Names the variants, the first included. Without names, their code distinguishes them.
@@ -277,6 +295,9 @@ impl RunStudy {
         if variants > VARIANTS_MOST || !(plan.names.is_empty() || plan.names.len() == variants) {
             return Err(ContainerError::damaged_fact("versus", "it has too many variants, or other names"));
         }
+        if plan.mix.as_ref().is_some_and(|mix| !mix.is_sound(variants)) {
+            return Err(ContainerError::damaged_fact("mix", "it has no form, or other orders"));
+        }
         if plan.counters.as_ref().is_some_and(|request| !request.is_sound()) {
             return Err(ContainerError::damaged_fact("counters", "a column has no event"));
         }
@@ -383,10 +404,16 @@ impl RunStudy {
         follow: &mut dyn StudyFollower,
     ) -> Result<RunRecord, Error> {
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        let subjects = self.subjects().map_err(missing_code_error)?;
+        let mut subjects = self.subjects().map_err(missing_code_error)?;
+        let mut mix = self.plan.mix.clone();
+        if let Some(mix) = &mut mix {
+            let costs = self.measure_orders(mix, &subjects, executor, answers, follow)?;
+            subjects = vec![subjects.swap_remove(mix.choose_order(costs))];
+        }
         let snippets: Vec<Snippet> = subjects.iter().map(|subject| subject.instances[0].clone()).collect();
-        let costs = SubjectCosts::from_subjects(subjects);
-        let compared = !self.plan.versus.is_empty();
+        let repeats = mix.as_ref().and_then(MixRecord::fastest_order).map(|order| order.repeats);
+        let costs = SubjectCosts::from_subjects(subjects).of_equal_parts(repeats);
+        let compared = snippets.len() > 1;
         let question = if compared { costs.to_comparison_question() } else { costs.to_question() };
         for instances in question.snippets() {
             require_room(plan, &instances[0], executor.arena_len())?;
@@ -438,7 +465,7 @@ impl RunStudy {
             };
             record.assign_loop_figures(runs[0].is_looped(), other);
             record.loop_obstacle = obstacle.clone();
-            if record.setup_cost.is_none() {
+            if record.setup_cost.is_none() && mix.is_none() {
                 record.caveats.extend(check_front_end(&record, snippets[0].outline(false).instructions));
             }
         }
@@ -454,8 +481,32 @@ impl RunStudy {
             let acquisition = &runs[0].measurement.acquisition;
             record.counts = Some(take_raw_readings(executor, &question, plan, acquisition)?);
         }
+        record.mix = mix;
         self.run = headline.runs.into_iter().next();
         Ok(record)
+    }
+
+    /// Measures all orders of a mix in the same rounds, in the pass that chooses one.
+    fn measure_orders(
+        &self,
+        mix: &MixRecord,
+        subjects: &[RunSubject],
+        executor: &mut dyn Executor,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
+    ) -> Result<Vec<Quantity>, Error> {
+        let repeats = mix.orders.iter().map(|order| order.repeats);
+        let question = SubjectCosts::from_subjects(subjects.to_vec()).of_equal_parts(repeats).to_question();
+        for instances in question.snippets() {
+            require_room(self.measurement_plan(), &instances[0], executor.arena_len())?;
+        }
+        // The estimate has layouts of its own: the minimum of several costs is too low.
+        let seed = mix_seeds(self.measurement_plan().seed, ORDERS_SEED);
+        let plan = Plan { seed, ..self.measurement_plan().clone() };
+        let watch = &mut |standing| report_progress(standing, follow);
+        let runs = run_question(answers, executor, &question, &plan, self.required_precision(), watch)?;
+        let cost = |run: &RunOutcome| run.cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
+        Ok(runs.iter().map(|run| cost(run).unwrap_or(Quantity::refused(Unit::CoreCycles))).collect())
     }
 
     /// Whether the cost in a loop and the cost without one are both measured.

@@ -58,6 +58,14 @@ impl SubjectCosts {
         costs
     }
 
+    /// The cost of one of several equal parts of each subject.
+    pub(super) fn of_equal_parts(mut self, parts: impl IntoIterator<Item = usize>) -> SubjectCosts {
+        for (cost, parts) in self.subjects.iter_mut().zip(parts) {
+            *cost = CostFormula::new(cost.weights().map(|(snippet, weight)| (snippet, weight / parts as f64)));
+        }
+        self
+    }
+
     /// Asks for the cost of each subject.
     pub(super) fn to_question(&self) -> CostQuestion {
         CostQuestion::new(self.snippets.clone(), self.subjects.clone())

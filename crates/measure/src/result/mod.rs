@@ -12,6 +12,7 @@ pub mod container;
 mod counter_check;
 pub mod counter_record;
 pub mod front_end;
+pub mod mix_record;
 pub mod quantity;
 pub mod record;
 pub(crate) mod recording;

@@ -5,6 +5,7 @@ use crate::result::aperf::AperfRecord;
 pub use crate::result::call_record::CallRecord;
 use crate::result::caveat::{Caveat, fall_short};
 use crate::result::counter_record::{CountedEvents, CounterRecord, compare_counted_cycles};
+pub use crate::result::mix_record::{MixBoundRecord, MixOrderRecord, MixPartRecord, MixRecord};
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
 use cyclescope_code::asm::CodeMode;
@@ -197,6 +198,10 @@ pub struct RunRecord {
     /// The region of an executable that was measured; `None` for other code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<RegionRecord>,
+    /// The mix that was measured, whose cost is that of one repetition in the fastest order; `None` for
+    /// other code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<MixRecord>,
     /// Effect of training, for a function whose branch predictors learn slowly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained: Option<TrainingRecord>,

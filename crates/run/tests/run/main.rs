@@ -3,5 +3,6 @@
 mod adaptive;
 mod event_columns;
 mod looped;
+mod mixes;
 mod ranked;
 mod setup;
