@@ -45,6 +45,11 @@ pub struct SnippetSource {
     #[arg(long, value_name = "FILE", requires = "part_of_elf")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub elf: Option<PathBuf>,
+    /// Measure a mix of independent instructions, such as 'imul r64, r64; add rax, 1': copies of each
+    /// in one loop, with registers of their own, in several orders, of which the fastest counts
+    #[arg(long, value_name = "FORMS", conflicts_with_all = ["init", "bits", "syntax", "assembler", "versus", "cold",
+        "show", "setup", "call", "versus_call", "cflags", "cc", "write_elf", "beside_shared"])]
+    pub mix: Option<String>,
 }
 
 /// Options of `run`.
@@ -54,6 +59,17 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub source: SnippetSource,
+    /// Copies of each instruction of the mix, such as 1:4 [default: one of each]
+    #[arg(long, value_name = "N:N", requires = "mix", help_heading = "What to measure")]
+    pub ratio: Option<String>,
+    /// Result file of `instr` on this machine, whose dispatch slots limit the mix
+    #[arg(long, value_name = "FILE", requires = "mix", help_heading = "What to measure")]
+    #[serde(serialize_with = "serialized::optional_path")]
+    pub table: Option<PathBuf>,
+    /// Also print the cost of each order of the mix
+    #[arg(long, requires = "mix", help_heading = "What to measure")]
+    #[serde(skip)]
+    pub orders: bool,
     /// Assembly that runs once, before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
     pub init: Option<String>,
@@ -110,7 +126,7 @@ pub struct RunArgs {
     /// Measure each snippet of a file: one per line, or a CSV file with the columns snippet or hex,
     /// and optionally name and init. With --elf: the address where the region begins
     #[arg(help_heading = POINTS_HEADING, long, value_name = "FILE|ADDRESS",
-        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "versus", "call"])]
+        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "mix", "versus", "call"])]
     #[serde(serialize_with = "serialized::optional_path")]
     pub from: Option<PathBuf>,
     #[command(flatten)]

@@ -26,6 +26,7 @@ mod function_memory;
 mod function_symbol;
 mod library;
 pub mod load_snippet;
+pub mod mix_source;
 mod narrow_call_code;
 mod narrow_constructors;
 mod narrow_image;

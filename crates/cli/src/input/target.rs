@@ -5,6 +5,7 @@ use crate::input::call_parameters::{CallParameters, CallRequest};
 use crate::input::capture::CapturedRegion;
 use crate::input::function::LibraryFunction;
 use crate::input::library::FunctionLibrary;
+use crate::input::mix_source::{MixTarget, find_mix, require_mix};
 use crate::input::source;
 use crate::input::variants::{RunVariant, expand_variants};
 use crate::output::Failure;
@@ -12,7 +13,7 @@ use crate::process::interrupt::ScratchFolder;
 use crate::process::isolation::run_isolated;
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
-use cyclescope::record::SerializedBy;
+use cyclescope::record::{MixRecord, SerializedBy};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::RunSubject;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ use std::path::PathBuf;
 pub enum RunTarget {
     /// Snippets.
     Snippets(Vec<Snippet>),
+    /// The orders of a mix.
+    Mix(MixTarget),
     /// A region taken from a run of an executable.
     Region(Box<CapturedRegion>),
     /// Calls of functions.
@@ -63,6 +66,13 @@ impl RunTarget {
             let target = RunTarget::Region(Box::new(region));
             return Ok(FoundTarget { target, names: Vec::new(), machine });
         }
+        if let Some(text) = &args.source.mix {
+            let machine = machine()?;
+            let ring = common.capabilities(&machine).ring;
+            let target = RunTarget::Mix(find_mix(text, args, common.quick, ring, &machine)?);
+            return Ok(FoundTarget { target, names: Vec::new(), machine });
+        }
+        require_mix(args)?;
         let variants = expand_variants(args, &source::read_snippet_text)?;
         let first = variants.first().map(|variant| &variant.args);
         let numbers = variants.iter().map(|variant| {
@@ -81,7 +91,9 @@ impl RunTarget {
     /// The subjects of a run: the measured one, and those that it is compared with.
     pub fn build_subjects(&self, loaded: &[LoadedFunction]) -> Vec<RunSubject> {
         match self {
-            RunTarget::Snippets(snippets) => snippets.iter().cloned().map(RunSubject::from).collect(),
+            RunTarget::Snippets(snippets) | RunTarget::Mix(MixTarget { snippets, .. }) => {
+                snippets.iter().cloned().map(RunSubject::from).collect()
+            }
             RunTarget::Region(region) => vec![region.build_subject()],
             RunTarget::Calls(calls) => {
                 let CalledFunctions { libraries, calling } = calls;
@@ -103,8 +115,21 @@ impl RunTarget {
     /// The called functions; `None` for snippets.
     pub fn called_functions(&self) -> Option<&CalledFunctions> {
         match self {
-            RunTarget::Snippets(_) | RunTarget::Region(_) => None,
+            RunTarget::Snippets(_) | RunTarget::Mix(_) | RunTarget::Region(_) => None,
             RunTarget::Calls(calls) => Some(calls),
+        }
+    }
+
+    /// Whether it is a function, or a region of a run.
+    pub fn is_function(&self) -> bool {
+        matches!(self, RunTarget::Region(_) | RunTarget::Calls(_))
+    }
+
+    /// The mix whose orders are measured.
+    pub fn mix(&self) -> Option<&MixRecord> {
+        match self {
+            RunTarget::Mix(mix) => Some(&mix.record),
+            _ => None,
         }
     }
 }

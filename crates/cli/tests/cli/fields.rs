@@ -138,6 +138,7 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "cmovz rax, rbx; test rcx, rdx"]);
     print(&["run", "--quick", "nop", "--versus", "imul rax, rax", "--versus", "add rax, rax"]);
     print(&["run", "--quick", "{S}", "--versus", "S=imul rax, rax|add rax, rax|nop"]);
+    print(&["run", "--quick", "--mix", "mul rcx; popcnt rax, rbx"]);
     print(&["run", "--quick", "--sweep", "S=nop|add rax, rax", "{S}"]);
     print(&["ab", "--quick", "--budget", "0.1", "true", "true"]);
     print(&["ab", "--quick", "--budget", "0.1", "true", "true", "true"]);

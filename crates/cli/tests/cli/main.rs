@@ -19,6 +19,7 @@ mod hostile_inputs;
 mod instr;
 mod json;
 mod marker;
+mod mixes;
 mod narrow_code;
 mod narrow_functions;
 mod pasted;

@@ -80,7 +80,7 @@ pub fn prepare_points(
             let request = run::build_request(common, &args)?;
             let FoundTarget { target, names, machine, .. } =
                 RunTarget::find_target(common, &args, request.seed, libraries, machine)?;
-            let is_function = !matches!(target, RunTarget::Snippets(_));
+            let is_function = target.is_function();
             require_needs(common, &args, CommandSubject { has_points: true, is_function })?;
             run::require_runnable(common, &target)?;
             let counters = read_request(&args.events, &machine)?;

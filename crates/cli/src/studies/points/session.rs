@@ -7,6 +7,7 @@ use crate::args::parse_run_words;
 use crate::args::template::fill_first_value;
 use crate::args::{CommonArgs, PointsArgs, RunArgs};
 use crate::input::elf;
+use crate::input::mix_source::MixTarget;
 use crate::input::target::{CalledFunctions, FunctionLibraries, RunTarget};
 use crate::output::Failure;
 use crate::session::resume::{ResumedFile, split_json_lines};
@@ -45,11 +46,13 @@ fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> S
         };
         add(repro.as_bytes());
         match target {
-            RunTarget::Snippets(snippets) => snippets.iter().for_each(|snippet: &Snippet| {
-                add(snippet.init());
-                add(snippet.code());
-                add(snippet.setup().map_or(&[][..], |setup| &setup.code));
-            }),
+            RunTarget::Snippets(snippets) | RunTarget::Mix(MixTarget { snippets, .. }) => {
+                snippets.iter().for_each(|snippet: &Snippet| {
+                    add(snippet.init());
+                    add(snippet.code());
+                    add(snippet.setup().map_or(&[][..], |setup| &setup.code));
+                })
+            }
             RunTarget::Calls(CalledFunctions { libraries, calling }) => {
                 called.extend(libraries);
                 add(calling.file_bytes());

@@ -1,6 +1,7 @@
 //! `cyclescope run`: measures the cost of a snippet or a function.
 
 mod cost_text;
+mod mix_report;
 pub mod option_needs;
 pub mod ranking;
 mod report;
@@ -11,6 +12,7 @@ use crate::args::{self, CommonArgs, ReplayArgs, RunArgs};
 use crate::input::call_parameters::CallParameters;
 use crate::input::event_request::read_request;
 use crate::input::function_fault;
+use crate::input::mix_source::MixTarget;
 use crate::input::source;
 use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::{Failure, Output};
@@ -43,8 +45,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let mut libraries = FunctionLibraries::default();
     let FoundTarget { target, names, machine } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
-    let is_function = !matches!(target, RunTarget::Snippets(_));
-    require_needs(common, args, CommandSubject { has_points: false, is_function })?;
+    require_needs(common, args, CommandSubject { has_points: false, is_function: target.is_function() })?;
     require_runnable(common, &target)?;
     let counters = read_request(&args.events, &machine)?;
     let written = match (&args.write_elf, &target) {
@@ -61,8 +62,8 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
         let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
         let study = study.with_raw_readings(args.counts).with_counters(counters.clone());
-        let mut study = study.with_both_figures(true);
-        drive_study(&RunView { written }, &mut study, order, output)
+        let mut study = study.with_both_figures(args.source.mix.is_none());
+        drive_study(&RunView { written, prints_orders: args.orders }, &mut study, order, output)
     })
 }
 
@@ -71,13 +72,15 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
 struct RunView<'a> {
     /// The timed program to write as a file.
     written: Option<TimedProgram<'a>>,
+    /// Whether the cost of each order of a mix is printed.
+    prints_orders: bool,
 }
 
 impl StudyView for RunView<'_> {
     type Study = RunStudy;
 
     fn print_text(&self, study: &RunStudy, output: &mut Output) -> Result<(), Failure> {
-        study.record.as_ref().map_or(Ok(()), |record| print_report(record, output))
+        study.record.as_ref().map_or(Ok(()), |record| print_report(record, self.prints_orders, output))
     }
 
     fn prints_caveats(&self) -> bool {
@@ -199,7 +202,10 @@ pub fn measure_again(
     snippets.iter().try_for_each(|snippet| source::check_machine_code(snippet, &machine))?;
     let again = ReplayArgs { dir: directory.to_path_buf(), measure: true };
     let repro = repro::format_repro("replay", &again, common, request.seed);
-    let target = RunTarget::Snippets(snippets);
+    let target = match kept.mix() {
+        Some(record) => RunTarget::Mix(MixTarget { snippets, record: record.clone() }),
+        None => RunTarget::Snippets(snippets),
+    };
     require_runnable(common, &target)?;
     let study = build_study(common, &machine, (&target, &[]), &request, &repro)?;
     let order = StudyOrder::new(common, &machine, &repro)?;
@@ -210,7 +216,7 @@ pub fn measure_again(
 
 /// Fails if the executor can run this snippet on no machine.
 pub fn require_runnable(common: &CommonArgs, target: &RunTarget) -> Result<(), Failure> {
-    let RunTarget::Snippets(snippets) = target else { return Ok(()) };
+    let (RunTarget::Snippets(snippets) | RunTarget::Mix(MixTarget { snippets, .. })) = target else { return Ok(()) };
     snippets.iter().try_for_each(|snippet| executor::require_runnable(common, snippet))
 }
 
@@ -246,7 +252,7 @@ pub fn build_study(
     let serialized = call.map_or(region.map(|_| SerializedBy::Fence), |with| with.serialized);
     let study =
         study.with_setup(call.and_then(|with| with.setup.clone())).with_call(call.map(|with| with.describe_call()));
-    let study = study.with_region(region.map(|region| region.record.clone()));
+    let study = study.with_region(region.map(|region| region.record.clone())).with_mix(target.mix().cloned());
     Ok(study
         .with_other_variants(&subjects[1..])
         .with_serialized(serialized, target.counterpart_subject(loaded).as_ref()))

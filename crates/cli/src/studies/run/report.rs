@@ -1,6 +1,7 @@
 //! Prints a result as text, in lines of at most 80 characters.
 
 use super::cost_text::{format_cycles, format_interval, shorten_snippet};
+use super::mix_report::{describe_mix, print_orders};
 use super::ranking::print_ranking;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
@@ -11,8 +12,8 @@ use cyclescope::record::{CallRecord, Quantity, RegionLoop, RegionRecord, RunReco
 use cyclescope::result::counter_record::CounterRecord;
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
-/// Prints a result.
-pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+/// Prints a result. `prints_orders` asks for the cost of each order of a mix.
+pub fn print_report(record: &RunRecord, prints_orders: bool, output: &mut Output) -> Result<(), Failure> {
     for line in wrap_text(&shorten_snippet(&escape_controls(&record.snippet)), WIDTH) {
         output.write_line(line)?;
     }
@@ -24,6 +25,9 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     }
     if let Some(region) = &record.region {
         print_region_loops(region, output)?;
+    }
+    if let Some(mix) = record.mix.as_ref().filter(|_| prints_orders) {
+        print_orders(mix, output)?;
     }
     print_call_costs(record, output)?;
     print_loop_costs(record, output)?;
@@ -269,6 +273,7 @@ fn describe_meaning(record: &RunRecord) -> Option<String> {
 fn detail_lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(record.region.as_ref().map(describe_region));
+    lines.extend(record.mix.iter().flat_map(describe_mix));
     if let (Some(call), Some(_)) = (&record.empty_call, &record.region) {
         let call = format_cycles(call);
         lines.push(format!("the cost of setting registers and memory, {call}, is excluded"));

@@ -1,0 +1,121 @@
+//! `run --mix`: independent copies of several instructions.
+
+use crate::support::{answer, cyclescope, folder, json};
+
+fn cost(line: &serde_json::Value) -> Option<f64> {
+    line["cost"]["value"].as_f64()
+}
+
+#[test]
+fn a_mix_costs_at_least_each_of_its_parts_and_at_most_all_in_turn() {
+    let alone = |form: &str, count: &str| cost(&json(&["run", "--mix", form, "--ratio", count], &[0, 5]));
+    let line = json(&["run", "--mix", "imul r64, r64; vpaddd xmm1, xmm2, xmm3", "--ratio", "2:6"], &[0, 5]);
+    let mix = &line["mix"];
+    let parts: Vec<_> = mix["parts"].as_array().expect("a list").iter().map(|part| part["form"].clone()).collect();
+    assert_eq!(parts, ["imul r64, r64", "vpaddd xmm, xmm, xmm"]);
+    let orders = mix["orders"].as_array().expect("a list");
+    let fastest: Vec<_> = orders.iter().filter(|order| order["order"] == mix["fastest"]).collect();
+    assert!(orders.len() > 3 && fastest.len() == 1, "{line}");
+    let least = orders.iter().filter_map(|order| order["cost"]["value"].as_f64()).fold(f64::INFINITY, f64::min);
+    assert!(fastest[0]["cost"]["value"].as_f64().is_none_or(|cost| cost == least), "{line}");
+    // No core multiplies as it adds vectors, and none does it before: the one takes its time beside the other.
+    let (Some(both), Some(one), Some(other)) =
+        (cost(&line), alone("imul r64, r64", "2"), alone("vpaddd xmm, xmm, xmm", "6"))
+    else {
+        return;
+    };
+    assert!(both > 0.9 * one.max(other) && both < 1.1 * (one + other), "{both} {one} {other}");
+}
+
+#[test]
+fn chains_are_reported() {
+    let line = json(&["run", "--quick", "--mix", "mul rcx; popcnt rax, rbx"], &[0, 5]);
+    let chains = line["mix"]["chains"].as_array().expect("a list");
+    assert!(chains.len() == 1 && chains[0].as_str().is_some_and(|chain| chain.contains("rax")), "{line}");
+    let said =
+        answer(cyclescope(&["run", "--quick", "--orders", "--mix", "mul rcx; popcnt rax, rbx"]).env("NO_COLOR", "1"));
+    let words = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("depend on each other through rax, which may limit the mix"), "{said:?}");
+    assert!(words.contains("interleaved"), "{said:?}");
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
+}
+
+#[test]
+fn mixes_that_can_not_be_measured_say_why() {
+    for (arguments, words) in [
+        (&["--mix", ""][..], "names no instruction"),
+        (&["--mix", "add"], "several forms"),
+        (&["--mix", "nonsense r64"], "neither a form nor an instruction"),
+        (&["--mix", "jmp rel8"], "it is a branch"),
+        (&["--mix", "fadd st, st"], "x87 stack"),
+        (&["--mix", "addps xmm0, xmm1; vpaddd xmm0, xmm1, xmm2"], "must not mix"),
+        (&["--mix", "add r64, r64; imul r64, r64", "--ratio", "1:2:3"], "3 numbers for 2"),
+        (&["--mix", "add r64, r64", "--ratio", "x"], "--ratio 'x' is invalid"),
+        (&["--mix", "add r64, r64", "--table", "/nonexistent"], "/nonexistent"),
+    ] {
+        let answer = answer(cyclescope(&["run"]).args(arguments));
+        assert_eq!((answer.code, answer.stdout.as_str()), (Some(2), ""), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains(words) && answer.stderr.contains("help: "), "{arguments:?}: {answer:?}");
+    }
+    let both = answer(&mut cyclescope(&["run", "--mix", "add r64, r64", "nop"]));
+    assert!(both.code == Some(2) && both.stderr.contains("cannot be used with"), "{both:?}");
+    let alone = answer(&mut cyclescope(&["run", "nop", "--ratio", "1"]));
+    assert!(alone.code == Some(2) && alone.stderr.contains("--mix"), "{alone:?}");
+}
+
+#[test]
+fn evidence_of_a_mix_gives_the_same_result() {
+    let folder = folder();
+    let evidence = folder.path().join("evidence");
+    let path = evidence.to_str().expect("text");
+    let line = json(&["run", "--quick", "--evidence", path, "--mix", "add r64, r64; imul r64, r64"], &[0, 5]);
+    let replayed = json(&["replay", path], &[0, 5]);
+    assert_eq!((&replayed["cost"], &replayed["mix"]), (&line["cost"], &line["mix"]));
+    let again = json(&["replay", "--measure", path], &[0, 5]);
+    assert_eq!(again["mix"]["parts"], line["mix"]["parts"]);
+}
+
+#[test]
+fn a_ratio_can_be_swept() {
+    let said = answer(&mut cyclescope(&[
+        "run",
+        "--quick",
+        "--json",
+        "--sweep",
+        "N=1,4",
+        "--mix",
+        "imul r64, r64; popcnt r64, r64",
+        "--ratio",
+        "1:{N}",
+    ]));
+    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
+    let lines = said.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let counts: Vec<_> = lines.filter_map(|line| line["mix"]["parts"][1]["count"].as_u64()).collect();
+    assert!(counts.len() == 2 && counts.contains(&1) && counts.contains(&4), "{said:?}");
+}
+
+#[test]
+fn dispatch_slots_of_a_table_limit_a_mix() {
+    let folder = folder();
+    let file = folder.path().join("table.json");
+    let path = file.to_str().expect("text");
+    let forms = ["Imul_r64_rm64 r64, r64", "Popcnt_r64_rm64 r64, r64"];
+    let table = answer(&mut cyclescope(&["instr", "--quick", "--out", path, forms[0], forms[1]]));
+    assert_eq!(table.code, Some(0), "{table:?}");
+    let mix = ["--mix", "imul r64, r64; popcnt r64, r64", "--ratio", "1:3"];
+    let line = json(&[&["run", "--quick", "--table", path][..], &mix].concat(), &[0, 5]);
+    let Some(bound) = line["mix"]["bounds"].get(0) else {
+        cyclescope_skipped::report_left_out("the table has no dispatch slots here");
+        return;
+    };
+    let number = |name: &str| bound[name].as_f64().expect("a number");
+    assert_eq!(bound["resource"], "slots", "{line}");
+    assert!(
+        number("needed") >= 4.0 && (number("needed") / number("per_cycle") - number("cycles")).abs() < 1e-9,
+        "{line}"
+    );
+    // The width is measured too.
+    assert!(cost(&line).is_none_or(|cost| cost > 0.9 * number("cycles")), "{line}");
+    let other = answer(cyclescope(&["run", "--quick", "--table", path]).args(["--mix", "add r64, r64"]));
+    assert!(other.stderr.contains("no dispatch slots of `add r64, r64`"), "{other:?}");
+}
