@@ -191,9 +191,10 @@ pub(super) mod tests {
         list_forms(CodeMode::Bits64).into_iter().map(|target| (name(&target), target)).collect()
     });
 
-    /// The first target with this mnemonic and these operands.
+    /// The first target with this mnemonic, and these operands if any are given.
     pub(in crate::mixes) fn find_target(name: &str) -> TargetForm {
-        FORMS.iter().find(|(known, _)| known == name).expect("a form has this name").1.clone()
+        let is_named = |(known, _): &&(String, TargetForm)| known == name || known.split(' ').next() == Some(name);
+        FORMS.iter().find(is_named).expect("a form has this name").1.clone()
     }
 
     /// The first form with this name.

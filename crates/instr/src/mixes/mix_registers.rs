@@ -2,8 +2,8 @@
 //!
 //! No copy may depend on a copy of another form, so each form writes registers of its own. Registers
 //! that are only read are shared. A form that updates a register gets many to rotate through, the more
-//! the longer its latency: its copies in one register form a chain. Others get fewer; they only need them on cores that wait for
-//! the old value.
+//! the longer its latency: its copies in one register form a chain. Others get fewer; they only need
+//! them on cores that wait for the old value.
 
 use super::mix_form::{MixForm, VectorEncoding};
 use crate::bodies::register_allocator::RegisterAllocator;

@@ -41,7 +41,8 @@ impl MixEffort {
     pub const QUICK: MixEffort = MixEffort { orders: 2, first_layouts: 1, layouts: 2, rounds: 2, cycles: 4_000.0 };
 }
 
-/// The time of one mix.
+/// The time of one mix. If the core's choice of ports changes within a call, the time may be too low by
+/// the share that the longest call alone allows: 1 %, and 100 core cycles of its start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MixTime {
     /// Core cycles of one mix in the fastest order.
@@ -93,8 +94,10 @@ const USUAL_RATE: f64 = 4.0;
 /// Iterations of a program's shortest call.
 const LOOPS_LEAST: u64 = 2;
 const LOOPS_MOST: u64 = 400;
-/// Mixes without a round that had an idle sibling are timed again.
-const MIX_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+/// Mixes without a round that had an idle sibling are timed again, unless it was busy in nearly all of
+/// many mixes: then it does not rest.
+const MIX_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 9, resting_share: 0.9, ..SiblingPolicy::USUAL };
+const MANY_MIXES: usize = 20;
 
 /// A mix, and the bodies to time.
 struct TimedMix {
@@ -164,7 +167,8 @@ impl<'a> MixTimer<'a> {
         let mut retries = MIX_RETRY_POLICY.start_retries();
         while !open.is_empty() {
             let shared = self.time_open(executor, open, &mut outcomes, random)?;
-            if shared.is_empty() || !retries.use_retry() {
+            let share = if mixes.len() < MANY_MIXES { 0.0 } else { shared.len() as f64 / mixes.len() as f64 };
+            if shared.is_empty() || !retries.retry_if_shared(share) {
                 refuse(&shared, &mut outcomes, "the sibling was busy, or no call was proportional to its length");
                 break;
             }

@@ -76,7 +76,7 @@ fn time_random_mixes(model: &CoreModel, scenario: Scenario, seed: u64, number: u
         mixes.push(Mix::new(order[..2 + random.below(3)].iter().map(|form| (*form, 1 + random.below(5)))));
     }
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
+    let timing = SurveyTiming { clock, step: scenario.step as f64, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
     let own: Vec<MixForm> = forms.iter().map(|(_, form)| form.clone()).collect();
     let effort = MixEffort { orders: 4, ..MixEffort::FULL };
     let timer = MixTimer::new(timing, &own, effort, 0.95);
@@ -159,7 +159,8 @@ fn mixes_have_the_time_of_their_ports() {
             let model = CoreModel { microcode_above: None, ..CoreModel::with_port_map(seed, map) };
             for (outcome, best) in time_random_mixes(&model, Scenario { step: 2, ..Scenario::default() }, seed, 8) {
                 let time = expect_time(&outcome);
-                assert!(time.cycles > 0.99 * best, "{name} {assignment:?}: {time:?} for {best}");
+                // A rate may be as low as the longest call alone allows, 6 000 cycles that begin slowly.
+                assert!(time.cycles > 0.97 * best, "{name} {assignment:?}: {time:?} for {best}");
                 assert!(time.worst >= time.cycles && time.low <= time.cycles && time.cycles <= time.high);
                 if assignment == PortAssignment::Best {
                     assert!(time.cycles < 1.02 * best, "{name}: {time:?} for {best}");
@@ -174,7 +175,7 @@ fn a_noisy_core_with_a_busy_sibling_has_the_same_times() {
     let sibling = Scenario::find_preset("sibling_spells").expect("a preset").sibling;
     for (seed, relative) in [(3, 0.003), (4, 0.015)] {
         let model = CoreModel::with_port_map(seed, SimulatedPortMap::zen_5(PortAssignment::Best));
-        let noise = SimulatedNoise::LogNormal { probability: 0.3, median: 4_000.0 * relative, sigma: 0.7 };
+        let noise = SimulatedNoise::LogNormal { probability: 0.1, median: 20.0, sigma: 0.7 };
         let layout = SimulatedLayoutEffects { relative, ..SimulatedLayoutEffects::default() };
         let scenario = Scenario { step: 26, noise, layout, sibling, ..Scenario::default() };
         for (outcome, best) in time_random_mixes(&model, scenario, seed, 12) {
