@@ -105,7 +105,12 @@ impl SharingComponent {
         sets
     }
 
-    /// Whether the maps agree about a class, without a contradiction.
+    /// Whether a slow mix of a class contradicts others.
+    pub fn is_contradicted(&self, class: usize) -> bool {
+        self.contradictions.iter().any(|classes| classes.contains(class))
+    }
+
+    /// Whether all maps agree about a class.
     pub fn is_certain(&self, class: usize) -> bool {
         let is_alone = self.classes.count_classes() == 1;
         let is_odd = self.odd.contains(class);
@@ -319,32 +324,55 @@ impl ClassSurvey<'_> {
         };
         let everything: ClassSet = (0..self.ports.len()).collect();
         let is_core_steered = shows_steering(everything);
-        let components: Vec<SharingComponent> = self
-            .list_components()
-            .into_iter()
-            .map(|classes| {
-                let has_several = classes.count_classes() > 2;
-                let steered = if has_several { shows_steering(classes) } else { is_core_steered };
-                self.solve_component(classes, steered)
-            })
-            .collect();
-        self.findings.components = components;
+        let mut open = self.split_components(everything);
+        let mut solved = Vec::new();
+        while let Some(classes) = open.pop() {
+            let has_several = classes.count_classes() > 2;
+            let steered = if has_several { shows_steering(classes) } else { is_core_steered };
+            match self.solve_component(classes, steered) {
+                Some(component) => solved.push(component),
+                // The class that the core assigns worst, or that shares something else, has no map.
+                None => {
+                    let worst = classes.list_classes().max_by_key(|class| self.rate_badness(*class, classes));
+                    let odd = ClassSet::single(worst.expect("a component has classes"));
+                    let solutions = MapSolutions { maps: Vec::new(), complete: true };
+                    solved.push(SharingComponent { classes: odd, steered, solutions, odd, contradictions: Vec::new() });
+                    open.extend(
+                        self.split_components(classes.list_classes().filter(|class| !odd.contains(*class)).collect()),
+                    );
+                }
+            }
+        }
+        solved.sort_by_key(|component| component.classes);
+        self.findings.components = solved;
     }
 
-    /// Classes that are connected by shared ports.
-    fn list_components(&self) -> Vec<ClassSet> {
-        let mut components: Vec<ClassSet> = (0..self.ports.len()).map(ClassSet::single).collect();
-        for bounds in self.findings.bounds.iter().filter(|bounds| bounds.is_shared()) {
+    /// How many of a class's unions with others of these no number of ports explains; then, how few
+    /// forms it has.
+    fn rate_badness(&self, class: usize, classes: ClassSet) -> (usize, std::cmp::Reverse<usize>) {
+        let own = self.findings.bounds.iter().filter(|bounds| {
+            bounds.classes.contains(class)
+                && classes.contains_all(bounds.classes)
+                && bounds.classes.count_classes() == 2
+        });
+        let bad = own.filter(|bounds| bounds.standing == UnionStanding::Misassigned).count();
+        (bad, std::cmp::Reverse(self.findings.classes[class].members.len()))
+    }
+
+    /// The parts of these classes that are connected by shared ports.
+    fn split_components(&self, classes: ClassSet) -> Vec<ClassSet> {
+        let mut components: Vec<ClassSet> = classes.list_classes().map(ClassSet::single).collect();
+        let inside = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
+        for bounds in inside.filter(|bounds| bounds.is_shared()) {
             let (joined, others): (Vec<_>, Vec<_>) =
                 components.into_iter().partition(|component| component.intersects(bounds.classes));
             components = others;
             components.push(joined.into_iter().flat_map(ClassSet::list_classes).collect());
         }
-        components.sort();
         components
     }
 
-    fn solve_component(&self, classes: ClassSet, steered: bool) -> SharingComponent {
+    fn solve_component(&self, classes: ClassSet, steered: bool) -> Option<SharingComponent> {
         let own = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
         let sum = |set: ClassSet| set.list_classes().map(|class| self.ports[class]).sum::<u32>();
         let bounds: Vec<UnionBounds> = own
@@ -353,34 +381,24 @@ impl ClassSurvey<'_> {
             .collect();
         let solutions = find_maps(classes, &self.ports, &bounds);
         if !solutions.maps.is_empty() || !solutions.complete {
-            return SharingComponent {
-                classes,
-                steered,
-                solutions,
-                odd: ClassSet::default(),
-                contradictions: Vec::new(),
-            };
+            let (odd, contradictions) = (ClassSet::default(), Vec::new());
+            return Some(SharingComponent { classes, steered, solutions, odd, contradictions });
         }
-        let relaxed = relax_bounds(classes, &self.ports, &bounds);
-        if let Some((solutions, contradictions)) = relaxed {
-            return SharingComponent { classes, steered, solutions, odd: ClassSet::default(), contradictions };
-        }
-        SharingComponent { classes, steered, solutions, odd: classes, contradictions: Vec::new() }
+        let (solutions, contradictions) = relax_bounds(classes, &self.ports, &bounds)?;
+        Some(SharingComponent { classes, steered, solutions, odd: ClassSet::default(), contradictions })
     }
 }
 
-/// The maps that agree with all bounds but one; but two, if there is no such map; then but those of
-/// one class. A slow mix may be slow for another reason than ports, so that its upper bound does not
-/// count. If several choices leave a map, all of their maps are possible.
+/// The maps that agree with all bounds but one, or but two, if there is no such map. A slow mix may
+/// be slow for another reason than ports, so that its upper bound does not count. If several choices
+/// leave a map, all of their maps are possible.
 fn relax_bounds(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds]) -> Option<(MapSolutions, Vec<ClassSet>)> {
     let sum = |set: ClassSet| set.list_classes().map(|class| ports[class]).sum::<u32>();
     let open: Vec<usize> = (0..bounds.len()).filter(|at| bounds[*at].is_shared()).collect();
     let single = open.iter().map(|at| vec![*at]).collect();
     let pairs =
         open.iter().flat_map(|one| open.iter().filter(move |other| *other < one).map(move |other| vec![*one, *other]));
-    let own = |class: usize| open.iter().copied().filter(|at| bounds[*at].classes.contains(class)).collect();
-    let by_class = classes.list_classes().map(own).collect();
-    for choices in [single, pairs.take(RELAXED_MOST).collect(), by_class] {
+    for choices in [single, pairs.take(RELAXED_MOST).collect()] {
         let mut found = MapSolutions { maps: Vec::new(), complete: true };
         let mut contradictions = Vec::new();
         let choices: Vec<Vec<usize>> = choices;
@@ -440,7 +458,7 @@ impl ClassFindings {
     /// Whether one set of ports only fits a class.
     pub fn is_exact(&self, class: usize) -> bool {
         let Some(component) = self.find_component(class) else { return false };
-        component.is_certain(class)
+        component.is_certain(class) && !component.is_contradicted(class)
     }
 
     /// Standing of the worst bound of a class with others.

@@ -252,6 +252,9 @@ impl SurveyedPorts {
         let (verdict, reason) = match () {
             () if component.odd.contains(class) => (PortsVerdict::Odd, "no ports explain all mixes; "),
             () if sets == 0 => (PortsVerdict::Several, "there are too many maps to find all; "),
+            () if component.is_certain(class) && component.is_contradicted(class) => {
+                (PortsVerdict::Shared, "no port explains all of its slow mixes; ")
+            }
             () if component.is_certain(class) && shares_other => {
                 (PortsVerdict::Shared, "beside some forms that share no port with it, it is slow; ")
             }

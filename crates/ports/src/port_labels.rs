@@ -40,7 +40,10 @@ pub fn find_unit(target: &TargetForm) -> char {
 
 /// Whether a form computes with a memory operand, and does not just move it.
 pub fn is_compound(target: &TargetForm) -> bool {
-    matches!(find_unit(target), 'L' | 'S') && !target.mnemonic().contains("mov")
+    const PLAIN_MOVES: [&str; 7] = ["mov", "movaps", "movups", "movapd", "movupd", "movdqa", "movdqu"];
+    let mnemonic = target.mnemonic();
+    let plain = mnemonic.strip_prefix('v').unwrap_or(&mnemonic);
+    matches!(find_unit(target), 'L' | 'S') && !PLAIN_MOVES.contains(&plain)
 }
 
 impl PortLabels {
