@@ -54,7 +54,7 @@ pub struct SnippetSource {
 
 /// Options of `run`.
 #[derive(Debug, Clone, Args, serde::Serialize)]
-#[command(mut_arg("bits", |bits| bits.conflicts_with_all(["to", "write_elf"])))]
+#[command(mut_arg("bits", |bits| bits.conflicts_with_all(["to", "write_elf", "mix"])))]
 pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]

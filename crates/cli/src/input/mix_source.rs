@@ -5,7 +5,7 @@
 
 use crate::args::RunArgs;
 use crate::output::{Failure, print_warning};
-use cyclescope::asm::{self, parse_assembly};
+use cyclescope::asm::{self, CodeMode, parse_assembly};
 use cyclescope::executor::PrivilegeRing;
 use cyclescope::input::{self, InputKind};
 use cyclescope::machine::Machine;
@@ -184,7 +184,7 @@ fn read_ratio(ratio: Option<&str>, forms: usize) -> Result<Vec<usize>, Failure> 
 
 /// The form that a text names.
 fn find_target(text: &str) -> Result<TargetForm, Failure> {
-    let all = list_forms();
+    let all = list_forms(CodeMode::Bits64);
     let assembled = parse_assembly(text).ok();
     if let Some([instruction]) = assembled.as_ref().map(|parsed| parsed.instructions()) {
         return find_form_of(instruction, &all).ok_or_else(|| {
