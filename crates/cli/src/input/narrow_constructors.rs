@@ -72,11 +72,8 @@ mod tests {
         if let Err(error) = find_narrow_segment() {
             return cyclescope_skipped::report_skipped(error);
         }
-        let memory = NarrowMemory::reserve(PAGE).ok().expect("addresses");
-        memory
-            .set_rights(memory.start(), PAGE, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)
-            .ok()
-            .expect("memory");
+        let memory = NarrowMemory::reserve(PAGE).expect("addresses");
+        memory.set_rights(memory.start(), PAGE, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC).expect("memory");
         // mov eax, 0x12345678; ret
         let code = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xc3];
         // SAFETY: the memory belongs to this test.

@@ -353,7 +353,7 @@ mod tests {
             image.protect_segments()?;
             Ok::<_, Failure>((image.list_functions(), image.missing.names.len(), image.range()))
         };
-        let (functions, missing, range) = load(&bytes, 1).ok().expect("it is loaded");
+        let (functions, missing, range) = load(&bytes, 1).expect("it is loaded");
         assert!(functions.iter().any(|(address, name)| name == "f" && range.contains(address)), "{functions:?}");
         assert_eq!(missing, 2);
         fuzz_reader("narrow_library", InputShape::Bytes, &[bytes], |bytes| {
