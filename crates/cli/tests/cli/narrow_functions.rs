@@ -233,7 +233,8 @@ fn hostile_functions_are_reported_and_leave_nothing_behind() {
         assert!(text.split('|').any(|part| said.stdout.contains(part)), "{call}: {said:?}");
         let left: Vec<_> = std::fs::read_dir(&scratch).expect("a folder").flatten().collect();
         assert!(left.is_empty(), "{call} left {left:?}");
-        assert!(processes_with(&mark).is_empty(), "after {call}: {:?}", processes_with(&mark));
+        let running = processes_with(&mark);
+        assert!(running.is_empty(), "{running:?} after {call}");
     }
 }
 
