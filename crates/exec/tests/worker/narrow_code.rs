@@ -98,14 +98,20 @@ const CASES: &[HostileCase] = &[
     case("MMX without emms", &[0x0f, 0xef, 0xc0], Ends),
 ];
 
-fn assert_measures_narrow(user: &mut cyclescope_exec::user::UserExecutor, after: &str) {
+fn assert_measures_narrow(user: &mut UserExecutor, after: &str) {
     let listing = parse_for_mode("imul eax, eax", CodeMode::Bits32, None).expect("assembly");
     let snippet = Snippet::new(listing.bytes().to_vec(), Vec::new(), "imul eax, eax").with_mode(CodeMode::Bits32);
     assert_measures_latency(user, &snippet, after);
 }
 
+/// An executor whose workers are copies of this process, with the functions in it.
+fn spawn_for_functions() -> UserExecutor {
+    let options = UserOptions { cpu: cpu(), functions: true, ..UserOptions::default() };
+    UserExecutor::spawn(&options).expect("a worker")
+}
+
 /// Whether this system has 32-bit code; reports the reason if it hasn't.
-fn has_narrow_code(user: &mut cyclescope_exec::user::UserExecutor) -> bool {
+fn has_narrow_code(user: &mut UserExecutor) -> bool {
     match run_program_once(user, once_in(CodeMode::Bits32, &[0x90]), Duration::from_secs(5)) {
         Err(RunError::Unavailable(error)) => {
             cyclescope_skipped::report_left_out(error);
@@ -143,7 +149,7 @@ fn every_hostile_snippet_of_32_bit_code_is_reported_where_functions_are_called()
     report_every_hostile_snippet(spawn_for_functions());
 }
 
-fn report_every_hostile_snippet(mut user: cyclescope_exec::user::UserExecutor) {
+fn report_every_hostile_snippet(mut user: UserExecutor) {
     if !has_narrow_code(&mut user) {
         return;
     }
@@ -172,10 +178,8 @@ fn a_function_in_this_process_is_called() {
         assert_eq!(libc::mprotect(at as *mut libc::c_void, PAGE, all), 0);
         (at as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len());
     }
-    let mut user = {
-        drop(user);
-        spawn_for_functions()
-    };
+    drop(user);
+    let mut user = spawn_for_functions();
     // mov ecx, function; mov eax, 1; call ecx; cmp eax, 2; je end; ud2; end:
     let mut snippet = vec![0xb9];
     snippet.extend((at as u32).to_le_bytes());
