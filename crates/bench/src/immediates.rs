@@ -114,7 +114,7 @@ impl ImmediateCase {
         let Some(instances) = listing.instructions().iter().map(put).collect::<Option<Vec<_>>>() else {
             return Err(format!("{text} has no {constant}").into());
         };
-        Ok(encode_instructions(CodeMode::Bits64, &instances).map(|code| Snippet::new(code, Vec::new(), "")))
+        Ok(encode_instructions(CodeMode::default(), &instances).map(|code| Snippet::new(code, Vec::new(), "")))
     }
 
     /// Costs with each constant in separate measurements; `None` if this CPU lacks the instruction.

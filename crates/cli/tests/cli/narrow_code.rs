@@ -104,6 +104,46 @@ fn a_snippet_that_uses_all_registers_has_a_loop() {
 }
 
 #[test]
+fn forms_of_32_bit_code_are_measured_resumed_and_replayed() {
+    let directory = folder();
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_string();
+    let (out, evidence) = (path("rows.jsonl"), path("evidence"));
+    let forms = ["instr", "--bits", "32", "--quick", "salc", "Jne_rel8_32"];
+    let said = answer(cyclescope(&forms).args(["--out", &out, "--evidence", &evidence]));
+    if said.code == Some(3) {
+        assert!(said.stderr.contains("segment"), "{said:?}");
+        return cyclescope_skipped::report_skipped(&said.stderr);
+    }
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("32-bit code"), "{said:?}");
+    let rows = std::fs::read_to_string(&out).expect("the file was written");
+    let measured = |text: &str| {
+        let is_row = |line: &&str| line.contains(r#""kind":"instr","bits":32"#) && line.contains(r#""measured""#);
+        text.lines().filter(is_row).count()
+    };
+    assert_eq!(measured(&rows), 2, "{rows}");
+    let resumed = answer(&mut cyclescope(&["instr", "--resume", &out, "--json"]));
+    assert_eq!((resumed.code, measured(&resumed.stdout)), (Some(0), 2), "{resumed:?}");
+    let replayed = answer(&mut cyclescope(&["replay", &evidence, "--json"]));
+    assert_eq!((replayed.code, measured(&replayed.stdout)), (Some(0), 2), "{replayed:?}");
+}
+
+#[test]
+fn a_filter_for_forms_of_another_mode_names_the_option() {
+    for (arguments, text) in [
+        (&["--bits", "32", "add r64, r64"][..], "leave --bits 32 out"),
+        (&["--bits", "32", "--mnemonic", "movsxd"], "leave --bits 32 out"),
+        (&["--mnemonic", "aaa"], "use --bits 32"),
+    ] {
+        let said = answer(cyclescope(&["instr", "--list"]).args(arguments));
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert!(said.stderr.contains(text), "{arguments:?}: {said:?}");
+    }
+    let listed = answer(&mut cyclescope(&["instr", "--list", "--bits", "32", "les"]));
+    assert!(listed.code == Some(0) && listed.stdout.contains("2 forms would be measured"), "{listed:?}");
+}
+
+#[test]
 fn advice_names_the_registers_of_32_bit_code() {
     let said = answer(&mut cyclescope(&["run", "--bits", "32", "rep movsb"]));
     if said.code != Some(3) {

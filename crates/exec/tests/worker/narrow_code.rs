@@ -133,12 +133,6 @@ fn a_chain_costs_as_much_as_the_rulers() {
     }
 }
 
-/// An executor whose workers are copies of this process, with the functions in it.
-fn spawn_for_functions() -> UserExecutor {
-    let options = UserOptions { cpu: cpu(), functions: true, ..UserOptions::default() };
-    UserExecutor::spawn(&options).expect("a worker")
-}
-
 #[test]
 fn every_hostile_snippet_of_32_bit_code_is_reported() {
     report_every_hostile_snippet(spawn());

@@ -130,6 +130,22 @@ impl LatencyChain {
         registers: ChainRegisters,
         fillers: Option<ChainFillers>,
     ) -> Option<LatencyChain> {
+        let with = |constant: bool| LatencyChain::with_constant(anatomy, ends, links, registers, fillers, constant);
+        let needs_constant = links.iter().any(Link::reads_constant)
+            || anatomy.keeps_flags()
+            || anatomy.inputs.iter().any(|port| matches!(port.place, OperandPlace::Flags(_)));
+        // If registers are few, other roles need them more.
+        with(true).or_else(|| if needs_constant { None } else { with(false) })
+    }
+
+    fn with_constant(
+        anatomy: &FormAnatomy,
+        ends: ChainEnds,
+        links: &[Link],
+        registers: ChainRegisters,
+        fillers: Option<ChainFillers>,
+        constant: bool,
+    ) -> Option<LatencyChain> {
         let ChainEnds { from, to } = ends;
         let mut allocator = RegisterAllocator::new(anatomy);
         let fillers = match fillers {
@@ -139,7 +155,7 @@ impl LatencyChain {
             }
             None => None,
         };
-        let constant = allocator.allocate_constant(RegisterBank::General)?;
+        let constant = if constant { allocator.allocate_constant(RegisterBank::General)? } else { 0 };
         let kept = links.contains(&links::CLEAR);
         let restored = allocate_restored(anatomy, from.place, kept, &mut allocator)?;
         let zero = if kept { Some(allocator.allocate_constant(RegisterBank::General)?) } else { None };

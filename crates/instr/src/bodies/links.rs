@@ -246,6 +246,11 @@ impl Link {
         self.name.starts_with('v')
     }
 
+    /// Whether it reads a general register that keeps its value, besides zero.
+    pub(crate) fn reads_constant(&self) -> bool {
+        matches!(self.pattern, LinkPattern::Against | LinkPattern::Select) && *self != CLEAR
+    }
+
     /// Whether it modifies a register that already holds a value.
     pub(crate) fn is_in_place(&self) -> bool {
         [XOR, CLEAR, RESTORE].contains(self)

@@ -141,7 +141,7 @@ pub(crate) struct ThroughputBody {
 }
 
 /// Numbers of registers that are enough to hide the latency of any instruction with a high rate.
-const DESTINATIONS_ENOUGH: usize = 8;
+const DESTINATIONS_ENOUGH: usize = 9;
 /// Uses of a register for each instruction that renews it, which takes a slot of the core's width: few for
 /// instructions with a long latency, and many for those with a high rate.
 pub(crate) const RENEWAL_USES: [usize; 2] = [4, 16];

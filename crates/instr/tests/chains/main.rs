@@ -12,7 +12,6 @@ mod values;
 mod verdict;
 
 use causes::{Cause, cause};
-use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::{Listing, forms, forms::InstructionForm, forms::OperandChoice};
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_exec::PrivilegeRing;
@@ -36,10 +35,7 @@ pub fn plan(form: InstructionForm, features: &CpuFeatures) -> Result<(FormPlan, 
     if let Some(skip) = find_skip(&anatomy, features, PrivilegeRing::Three) {
         return Err(skip.code().to_string());
     }
-    let bases = match form.mode {
-        CodeMode::Bits64 => [Register::R14, Register::RDI],
-        CodeMode::Bits32 => [Register::EDI; 2],
-    };
+    let bases = [Register::R14, Register::RDI];
     let choice = |base: &Register| OperandChoice { base: *base, ..OperandChoice::default() };
     let sample =
         bases.iter().find_map(|base| form.build_instruction(&choice(base))).expect("every form has an instance");
@@ -201,18 +197,8 @@ fn describe(form: InstructionForm, experiment: &FormExperiment) -> String {
 
 #[test]
 fn every_program_has_the_stated_dependencies() {
-    check_programs(CodeMode::Bits64, 16_500);
-}
-
-#[test]
-fn every_program_of_32_bit_code_has_the_stated_dependencies() {
-    check_programs(CodeMode::Bits32, 15_800);
-}
-
-/// Reads the programs of all forms of a mode, of which at least `least` have some.
-fn check_programs(mode: CodeMode, least: usize) {
     let features = everything();
-    let all: Vec<InstructionForm> = forms::all_forms_of(mode).collect();
+    let all: Vec<InstructionForm> = forms::all_forms().collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let tally = |thread: usize| {
         let mut tally = Tally::default();
@@ -246,6 +232,6 @@ fn check_programs(mode: CodeMode, least: usize) {
     );
     assert_eq!(whole.forms.values().sum::<usize>(), all.len());
     let read = whole.forms["read"];
-    assert!(read > least, "{read} forms");
+    assert!(read > 16_500, "{read} forms");
     assert!(whole.latency > 4 * read && whole.throughput >= 8 * read, "{} {}", whole.latency, whole.throughput);
 }

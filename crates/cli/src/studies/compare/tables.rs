@@ -63,7 +63,11 @@ fn describe_input(input: &CompareInput) -> String {
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
     let offer = input.executor().and_then(ExecutorOffer::find_by_name).filter(|offer| !offer.is_default());
     let place = offer.map_or(String::new(), |offer| format!(", in {}", offer.place));
-    to_one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
+    let narrow = match &input.content {
+        InputContent::Results(table) if table.rows.iter().any(|row| !row.bits.is_default()) => " of 32-bit code",
+        _ => "",
+    };
+    to_one_line(&format!("{}: {count} {what}{narrow}{processor}{place}", input.path))
 }
 
 /// Describes a tolerance in words.

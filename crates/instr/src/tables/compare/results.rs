@@ -157,6 +157,25 @@ mod tests {
     }
 
     #[test]
+    fn forms_of_two_modes_are_compared_by_their_names() {
+        let one = |code: &str, end: &str| {
+            let latency = latency(end, end, 1.0, LatencyBound::Exact);
+            InstrRow { code: code.to_string(), ..row("x", "rel8", vec![latency], 1.0) }
+        };
+        for (narrow, wide) in [
+            (one("Jne_rel8_32", "flags"), one("Jne_rel8_64", "flags")),
+            (one("Pushw_FS", "esp"), one("Pushw_FS", "rsp")),
+            (one("Loop_rel8_32_ECX", "ecx"), one("Loop_rel8_64_ECX", "ecx")),
+        ] {
+            let found = compare(&[narrow], &[wide]);
+            assert_eq!(tally(&found, QuantityKind::LatencyExact), [1, 0, 0, 0, 1, 1]);
+            assert_eq!((found.forms.both, found.forms.only_a), (1, 0));
+        }
+        let found = compare(&[one("Push_r32", "esp")], &[one("Push_r64", "rsp")]);
+        assert_eq!((found.forms.both, found.forms.only_a, found.forms.only_b), (0, 1, 1));
+    }
+
+    #[test]
     fn slots_are_compared_as_whole_numbers_and_bounds() {
         let with = |slots: &[&str]| -> Vec<InstrRow> {
             let one = |(number, slots): (usize, &&str)| {
