@@ -21,6 +21,7 @@ use crate::forms::encoded_constant::EncodedConstant;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, OperandPort, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;
+use crate::forms::setting_code;
 use crate::forms::target_form::TargetForm;
 use cyclescope_code::asm::access::is_non_temporal_store;
 use cyclescope_code::asm::forms::FormPrefix;
@@ -168,7 +169,7 @@ impl FormPlan {
             return Some(self.init.clone());
         }
         let mut init = self.init.clone();
-        init.extend(instruction_setting::build_init(&self.anatomy)?);
+        init.extend(setting_code::build_setting_code(&self.anatomy)?);
         if x87::uses_stack(&self.anatomy.sample) {
             init.extend(self.anatomy.encode(&x87::fill_stack())?);
         }

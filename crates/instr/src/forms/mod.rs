@@ -8,5 +8,6 @@ mod immediate_meaning;
 pub mod instruction_sequence;
 pub(crate) mod instruction_setting;
 pub(crate) mod privileged;
+pub(crate) mod setting_code;
 pub mod skip;
 pub mod target_form;

@@ -1,7 +1,7 @@
 //! Instructions that need ring 0, and instructions that ring 0 refuses.
 
 use super::form_anatomy::FormAnatomy;
-use super::instruction_setting;
+use super::setting_code;
 use cyclescope_code::program::LoopPlan;
 use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalReason, RefusalRules, judge_code};
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -32,7 +32,7 @@ pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
     if is_branch(&anatomy.sample) {
         return None;
     }
-    let init = instruction_setting::build_init(anatomy)?;
+    let init = setting_code::build_setting_code(anatomy)?;
     let snippet = anatomy.encode(&[anatomy.sample])?;
     check_ring_0(&init, &snippet, CHECKED_COPIES)
 }
