@@ -210,7 +210,18 @@ fn markers_are_measured_in_32_bit_code() {
     assert_eq!(costs(&parse_lines(&replayed.stdout), "marker.replay"), costs(&lines, "marker"));
 }
 
-/// A method and a marker of equal instructions cost the same in both modes.
+#[test]
+fn compilers_without_32_bit_code_are_named() {
+    let marker = ["marker", "none", "--bits", "32", "--quick", "--context", "empty"];
+    if has_for_part("clang") {
+        let said = answer(cyclescope(&marker).env("CC", "clang"));
+        assert!(matches!(said.code, Some(0 | 3 | 5)) && !said.stderr.contains("unknown argument"), "{said:?}");
+    }
+    let said = answer(cyclescope(&marker).env("CC", "false"));
+    assert!(said.code == Some(3) && said.stderr.contains("32-bit code"), "{said:?}");
+}
+
+/// A method of equal instructions costs the same in both modes.
 #[test]
 fn both_modes_agree_on_equal_instructions() {
     let evaluate =

@@ -142,8 +142,12 @@ impl MarkerLibraries {
         let files = designs.iter().flat_map(|design| ["c", "o"].map(|end| format!("{}.{end}", design.identifier())));
         let files: Vec<String> = files.chain([PROBES_FILE, PROGRAM_FILE].map(str::to_string)).collect();
         let folder = ScratchFolder::new(&files.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let flags = compiler::join_flags(library::NARROW_FLAGS, request.cflags)?;
-        let forge = MarkerCompiler { folder: &folder, flags, compiler: Compiler::c_compiler() };
+        let compiler = Compiler::c_compiler();
+        // Clang has no such option, and moves no unlikely path to another section.
+        let only_gcc = |flag: &str| flag == "-fno-reorder-blocks-and-partition" && compiler.is_clang();
+        let own: Vec<&str> = library::NARROW_FLAGS.iter().copied().filter(|flag| !only_gcc(flag)).collect();
+        let flags = compiler::join_flags(&own, request.cflags)?;
+        let forge = MarkerCompiler { folder: &folder, flags, compiler };
         let (addresses, path) = forge.compile_program(&designs, request.contexts)?;
         libraries.narrow = Some(NarrowProgram { designs, path, addresses });
         libraries.folder = Some(folder);
@@ -312,7 +316,7 @@ fn explain_missing_mode(failure: Failure) -> Failure {
     let text = failure.text();
     let said = text.lines().find_map(|line| line.split_once("error: ").map(|(_, said)| said)).unwrap_or(text);
     Failure::from(Unavailable {
-        what: "markers in 32-bit code".to_string(),
+        what: "a marker in 32-bit code".to_string(),
         why: format!("the C compiler builds no 32-bit code: {said}"),
         remedy: "install its support of 32-bit code (Debian: gcc-multilib), or name another compiler in $CC"
             .to_string(),
