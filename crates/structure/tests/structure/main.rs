@@ -184,7 +184,6 @@ const CLAIMS: &[Claim] = &[
             "evaluate/src/trimmed_ensemble.rs",
             // Calls that a program counted instead of a time.
             "marker/src/answered_bench.rs",
-            "marker/src/narrow_image.rs",
             "marker/src/user.rs",
         ],
     },
