@@ -6,8 +6,11 @@ mod assembler;
 mod assembly_source;
 #[cfg(unix)]
 mod c_library;
+// On Windows nothing calls functions yet.
+#[cfg_attr(windows, allow(dead_code))]
 mod call_code;
 mod call_encoding;
+#[cfg_attr(windows, allow(dead_code))]
 pub mod call_parameters;
 mod calling_convention;
 #[cfg_attr(windows, path = "windows/capture.rs")]
@@ -23,6 +26,7 @@ pub mod function;
 #[cfg_attr(windows, path = "windows/function_fault.rs")]
 pub mod function_fault;
 mod function_memory;
+#[cfg_attr(windows, allow(dead_code))]
 mod function_symbol;
 mod library;
 pub mod load_snippet;

@@ -1,5 +1,8 @@
 //! The kernel: its version, its log, and its files about itself.
 
+/// Name of the system.
+pub const SYSTEM_NAME: &str = "Linux";
+
 /// Folder under which `/proc` and `/sys` lie.
 pub const FACTS_ROOT: &str = "/";
 

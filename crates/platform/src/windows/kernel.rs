@@ -3,6 +3,9 @@
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::System::SystemInformation::OSVERSIONINFOW;
 
+/// Name of the system.
+pub const SYSTEM_NAME: &str = "Windows";
+
 /// A folder that does not exist: Windows has neither `/proc` nor `/sys`. Under Wine the drive may
 /// show those of the system below.
 pub const FACTS_ROOT: &str = r"\\?\C:\no folder of facts\";
@@ -12,7 +15,7 @@ pub fn read_release() -> String {
     let mut version = OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32, ..Default::default() };
     // SAFETY: the structure says its size, and the call fills it.
     unsafe { RtlGetVersion(&mut version) };
-    format!("Windows {}.{}.{}", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber)
+    format!("{}.{}.{}", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber)
 }
 
 /// The kernel's log.

@@ -18,6 +18,7 @@ use cyclescope::machine::tsc_study::{ReadingStep, TscStudy};
 use cyclescope::statistics::Interval;
 use cyclescope::unit::Hertz;
 use cyclescope::unit::Unit;
+use cyclescope_platform::{kernel, time};
 use iced_x86::CpuidFeature as F;
 
 /// Features that affect what can be measured, and how. JSON lists all features.
@@ -62,7 +63,7 @@ pub fn print_processor(page: &mut TextPage, machine: &Machine, common: &CommonAr
             None => "none found".to_string(),
         },
     )?;
-    page.print_row("kernel", &format!("Linux {}", machine.kernel))?;
+    page.print_row("kernel", &format!("{} {}", kernel::SYSTEM_NAME, machine.kernel))?;
     page.print_row("core types", &describe_core_types(machine))?;
     page.print_row("caches", &describe_caches(machine))?;
     let Some(target) = &machine.target else {
@@ -192,7 +193,7 @@ fn print_rates(page: &mut TextPage, study: &TscStudy) -> Result<(), Failure> {
     page.print_row("rate", "in MHz, and in ppm (millionths) how far above the one measured here")?;
     let span = calibration.span_ns / 1_000_000;
     let rate = |hertz: Hertz| format!("{:.6}", hertz.to_megahertz());
-    let text = format!("± {half:.2} ppm, in {span} ms of CLOCK_MONOTONIC_RAW");
+    let text = format!("± {half:.2} ppm, in {span} ms of {}", time::STEADY_CLOCK);
     page.print_table_row("measured here", &rate(calibration.hertz), &text)?;
     for compared in &study.sources {
         let name = compared.source.name;

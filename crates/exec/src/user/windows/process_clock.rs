@@ -10,7 +10,8 @@ use windows_sys::Win32::System::Threading::{GetProcessTimes, OpenProcess, PROCES
 #[derive(Debug)]
 pub(super) struct ProcessClock {
     process: SystemHandle,
-    opened: Instant,
+    /// Its time when the clock was opened, and when that was.
+    opened: (Duration, Instant),
 }
 
 impl ProcessClock {
@@ -18,11 +19,21 @@ impl ProcessClock {
     pub(super) fn open(pid: i32) -> Option<ProcessClock> {
         // SAFETY: takes no pointers.
         let process = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid as u32) };
-        Some(ProcessClock { process: SystemHandle::take(process).ok()?, opened: Instant::now() })
+        let mut clock =
+            ProcessClock { process: SystemHandle::take(process).ok()?, opened: (Duration::ZERO, Instant::now()) };
+        clock.opened.0 = clock.read_times()?;
+        Some(clock)
     }
 
-    /// Its time so far. Wine counts none of another process, so elapsed time takes its place.
+    /// Its time so far. Wine does not count that of another process: as long as the count stays the
+    /// same, elapsed time takes its place.
     pub(super) fn read(&self) -> Option<Duration> {
+        let (before, when) = self.opened;
+        let now = self.read_times()?;
+        Some(if now > before { now } else { before + when.elapsed() })
+    }
+
+    fn read_times(&self) -> Option<Duration> {
         let mut times = [FILETIME::default(); 4];
         let [created, ended, system, user] = &mut times;
         // SAFETY: all times live through the call.
@@ -30,10 +41,7 @@ impl ProcessClock {
             return None;
         }
         let hundreds = |time: FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
-        match hundreds(times[2]) + hundreds(times[3]) {
-            0 => Some(self.opened.elapsed()),
-            used => Some(Duration::from_nanos(100 * used)),
-        }
+        Some(Duration::from_nanos(100 * (hundreds(times[2]) + hundreds(times[3]))))
     }
 }
 
