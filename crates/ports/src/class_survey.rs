@@ -11,7 +11,7 @@
 use crate::class_set::ClassSet;
 use crate::map_search::{MapSolutions, find_maps};
 use crate::port_map::PortGroup;
-use crate::union_bounds::{MixReading, UnionBounds, UnionStanding, find_usual_error};
+use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, UnionStanding, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
@@ -31,6 +31,8 @@ pub trait MixSource {
 const EQUAL_CYCLES: [[usize; 2]; 3] = [[4, 4], [4, 2], [2, 4]];
 /// The same for pairs of classes.
 const PAIR_CYCLES: [[usize; 2]; 7] = [[4, 1], [1, 4], [4, 2], [2, 4], [4, 3], [3, 4], [4, 4]];
+/// The same for pairs that seem to share a port: other numbers of copies, so other programs.
+const AGAIN_CYCLES: [[usize; 2]; 4] = [[5, 5], [6, 6], [6, 3], [3, 6]];
 /// The same for three classes.
 const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
 /// Upper limit of pairs of bounds that are left out.
@@ -251,6 +253,20 @@ impl ClassSurvey<'_> {
         Ok(())
     }
 
+    /// The share of slots that the core leaves empty in the fullest mix that slots limit.
+    fn find_slot_loss(&self) -> f64 {
+        let loss = |mix: &ClassMix| {
+            let reading = mix.reading(self.usual_error);
+            let (alone, all) =
+                (reading.free_cycles(&self.ports, f64::INFINITY), reading.free_cycles(&self.ports, self.width));
+            (all > alone * (1.0 + SLOW_SHARE)).then_some(mix.time.cycles / all - 1.0)
+        };
+        let mut losses: Vec<f64> = self.findings.mixes.iter().filter_map(loss).collect();
+        losses.sort_by(f64::total_cmp);
+        // Others may share ports as well.
+        losses.first().map_or(0.0, |loss| loss.clamp(0.0, SLOT_SHARE))
+    }
+
     fn bound_pairs(&mut self) -> Result<(), StopReason> {
         let count = self.ports.len();
         let pairs: Vec<[usize; 2]> = (0..count).flat_map(|other| (0..other).map(move |one| [one, other])).collect();
@@ -259,16 +275,22 @@ impl ClassSurvey<'_> {
         self.time_classes(&mixes)?;
         let times: Vec<MixTime> = self.findings.mixes.iter().map(|mix| mix.time).collect();
         self.usual_error = find_usual_error(&times);
-        let bounds: Vec<UnionBounds> = pairs
+        self.width /= 1.0 + self.find_slot_loss();
+        // A slow mix may be fast at another place: those that seem to share a port get more mixes.
+        let again: Vec<Vec<(usize, usize)>> = pairs
             .iter()
-            .map(|pair| {
-                let (least, most) =
-                    (self.ports[pair[0]].max(self.ports[pair[1]]), self.ports[pair[0]] + self.ports[pair[1]]);
-                self.judge(pair.iter().copied().collect(), (least, most))
-            })
+            .filter(|pair| self.judge_pair(pair).is_shared())
+            .flat_map(|[one, other]| AGAIN_CYCLES.map(|[a, b]| vec![(*one, a), (*other, b)]))
             .collect();
+        self.time_classes(&again)?;
+        let bounds: Vec<UnionBounds> = pairs.iter().map(|pair| self.judge_pair(pair)).collect();
         self.findings.bounds.extend(bounds);
         Ok(())
+    }
+
+    fn judge_pair(&self, pair: &[usize; 2]) -> UnionBounds {
+        let [one, other] = pair.map(|class| self.ports[class]);
+        self.judge(pair.iter().copied().collect(), (one.max(other), one + other))
     }
 
     /// Bounds the triples of classes of which at least two pairs share ports.

@@ -49,6 +49,18 @@ impl MixReading {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
+    /// Whether no reading with the same ratio is faster.
+    fn is_fastest(&self, readings: &[MixReading]) -> bool {
+        let is_alike = |other: &&MixReading| {
+            let scale = self.count_uops() / other.count_uops();
+            let pairs = self.counts.iter().zip(&other.counts);
+            self.counts.len() == other.counts.len()
+                && pairs.clone().all(|(own, other)| own.0 == other.0 && (own.1 - scale * other.1).abs() < 1e-6)
+        };
+        let rate = |reading: &MixReading| reading.count_uops() / reading.high;
+        readings.iter().filter(is_alike).all(|other| rate(other) <= rate(self))
+    }
+
     fn count_uops_of(&self, classes: ClassSet) -> f64 {
         self.counts.iter().filter(|(class, _)| classes.contains(*class)).map(|(_, count)| count).sum()
     }
@@ -104,7 +116,7 @@ pub struct UnionBounds {
 }
 
 impl UnionBounds {
-    /// Judges the mixes of these classes. `least` is the lower bound that is known already, from the
+    /// Judges the mixes of these classes. `width` is the slots that mixes fill in a cycle. `least` is the lower bound that is known already, from the
     /// unions of fewer classes, and `most` the upper one. `ports` has the number of each class.
     pub fn judge(
         classes: ClassSet,
@@ -127,19 +139,21 @@ impl UnionBounds {
     ) -> UnionBounds {
         let explained = |reading: &MixReading| {
             let parts = known.iter().map(|bounds| reading.count_uops_of(bounds.classes) / f64::from(bounds.upper));
-            parts.fold(reading.free_cycles(ports, width / (1.0 + SLOT_SHARE)), f64::max)
+            parts.fold(reading.free_cycles(ports, width), f64::max)
         };
+        let fastest: Vec<&MixReading> = readings.iter().filter(|reading| reading.is_fastest(readings)).collect();
         let proved = |reading: &MixReading| (reading.count_uops() / reading.high * (1.0 - TIME_SHARE)).ceil() as u32;
         let lower = readings.iter().map(proved).fold(least, u32::max).min(most);
         let excess = |reading: &MixReading, union: u32| {
             let cycles = explained(reading).max(reading.count_uops() / f64::from(union));
             reading.low / cycles - 1.0
         };
-        let fits = |union: &u32| readings.iter().all(|reading| excess(reading, *union) <= TIME_SHARE);
-        // Shared ports slow the mix with the most µops most.
-        let fullest = readings.iter().max_by(|one, other| one.count_uops().total_cmp(&other.count_uops()));
+        let fits = |union: &u32| fastest.iter().all(|reading| excess(reading, *union) <= TIME_SHARE);
+        // Shared ports slow the mix most that would run at the highest rate without them.
+        let free_rate = |reading: &MixReading| reading.count_uops() / explained(reading);
+        let fullest = fastest.iter().max_by(|one, other| free_rate(one).total_cmp(&free_rate(other)));
         let is_slow = fullest.is_some_and(|reading| excess(reading, most) > SLOW_SHARE);
-        let slow_mixes = readings.iter().filter(|reading| excess(reading, most) > SLOW_SHARE).count();
+        let slow_mixes = fastest.iter().filter(|reading| excess(reading, most) > SLOW_SHARE).count();
         let (upper, standing) = match (lower..=most).rev().find(fits) {
             _ if lower == most && is_slow && slow_mixes > 1 => (most, UnionStanding::NoPort),
             _ if lower == most => (most, UnionStanding::Free),
