@@ -16,8 +16,8 @@ use cyclescope_instr::mixes::mix_timer::{MixEffort, MixOutcome, MixTime, MixTime
 use cyclescope_instr::selection::list_forms;
 use cyclescope_instr::survey_settings::SurveyTiming;
 use cyclescope_sim::{
-    CoreModel, PortAssignment, PortMask, Scenario, SimulatedCore, SimulatedLayoutEffects, SimulatedNoise,
-    SimulatedPortMap,
+    CoreModel, PortAssignment, PortMask, Scenario, SimulatedCore, SimulatedLayoutEffects, SimulatedMode,
+    SimulatedNoise, SimulatedPortMap,
 };
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use std::time::Duration;
@@ -183,6 +183,18 @@ fn a_noisy_core_with_a_busy_sibling_has_the_same_times() {
             assert!((0.97 * best..1.04 * best).contains(&time.cycles), "{time:?} for {best}");
         }
     }
+}
+
+#[test]
+fn layouts_in_a_slow_mode_do_not_count_if_others_are_fast() {
+    let model = CoreModel::with_port_map(6, SimulatedPortMap::golden_cove(PortAssignment::Best));
+    let mode = Some(SimulatedMode { probability: 0.3, factor: 1.2, by_program: true });
+    let layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() };
+    let found = time_random_mixes(&model, Scenario { step: 2, layout, ..Scenario::default() }, 6, 12);
+    let ratios: Vec<f64> = found.iter().map(|(outcome, best)| expect_time(outcome).cycles / best).collect();
+    // Of four layouts, fewer than two are fast in one of twelve mixes.
+    let fast = ratios.iter().filter(|ratio| **ratio < 1.02).count();
+    assert!(fast >= 9 && ratios.iter().all(|ratio| (0.97..1.25).contains(ratio)), "{ratios:?}");
 }
 
 #[test]
