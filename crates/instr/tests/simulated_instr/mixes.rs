@@ -76,7 +76,12 @@ fn time_random_mixes(model: &CoreModel, scenario: Scenario, seed: u64, number: u
         mixes.push(Mix::new(order[..2 + random.below(3)].iter().map(|form| (*form, 1 + random.below(5)))));
     }
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: scenario.step as f64, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
+    let timing = SurveyTiming {
+        clock,
+        step: scenario.step as f64,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::Bits64,
+    };
     let own: Vec<MixForm> = forms.iter().map(|(_, form)| form.clone()).collect();
     let effort = MixEffort { orders: 4, ..MixEffort::FULL };
     let timer = MixTimer::new(timing, &own, effort, 0.95);
