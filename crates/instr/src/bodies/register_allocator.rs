@@ -4,7 +4,7 @@ use crate::forms::form_anatomy::{FormAnatomy, RegisterBank, RegisterSlot};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::OperandVariant;
 use cyclescope_code::asm::registers::HIGH_BYTES;
-use iced_x86::{EncodingKind, Register};
+use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
 
 /// General registers in the order of allocation for rotation; constants come from the other end.
 /// RSP, R15 (loop counter) and R14 (address of memory operands) are excluded. RDI, RSI and RBP hold
@@ -68,7 +68,7 @@ impl RegisterAllocator {
             x87: (1..6).collect(),
             spare: if low { spare.to_vec() } else { Vec::new() },
             base: if low { LOW_BASE_NUMBER } else { base },
-            is_base_idle: !has_base && anatomy.memory_bytes == 0,
+            is_base_idle: InstructionInfoFactory::new().info(&anatomy.sample).used_memory().is_empty(),
             mode,
         };
         for register in anatomy.fixed_registers() {
