@@ -7,7 +7,7 @@
 //! - [`mix`]: the forms of a mix and the number of copies of each.
 //! - [`mix_form`]: whether a form can be in a mix, and what chains its copies.
 //! - [`mix_order`]: the order of the copies.
-//! - [`mix_registers`]: registers of all forms together.
+//! - `mix_registers`: registers of all forms together.
 //! - [`mix_body`]: the code of a loop.
 //! - [`mix_timer`]: times many mixes.
 //!
