@@ -75,6 +75,17 @@ pub struct ClassMix {
     pub time: MixTime,
 }
 
+/// A timed mix of a form with the first one of its class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparedForm {
+    /// The form.
+    pub form: usize,
+    /// The mix.
+    pub mix: Mix,
+    /// The time.
+    pub time: MixTime,
+}
+
 impl ClassMix {
     fn reading(&self, usual_error: f64) -> MixReading {
         MixReading::new(self.counts.clone(), &self.time, usual_error)
@@ -127,6 +138,8 @@ pub struct ClassFindings {
     pub classes: Vec<PortClass>,
     /// The timed mixes of several classes.
     pub mixes: Vec<ClassMix>,
+    /// The mixes by which forms joined their class.
+    pub comparisons: Vec<ComparedForm>,
     /// Bounds of unions.
     pub bounds: Vec<UnionBounds>,
     /// The parts of the map.
@@ -211,7 +224,8 @@ impl ClassSurvey<'_> {
             let outcomes = self.source.time_mixes(&mixes)?;
             let usual_error = find_usual_error(&list_times(&outcomes));
             let mut others = Vec::new();
-            for (candidate, outcomes) in left.into_iter().zip(outcomes.chunks(EQUAL_CYCLES.len())) {
+            let compared = mixes.chunks(EQUAL_CYCLES.len()).zip(outcomes.chunks(EQUAL_CYCLES.len()));
+            for (candidate, (mixes, outcomes)) in left.into_iter().zip(compared) {
                 let own = self.findings.classes[begun..].iter_mut().find(|class| class.ports == candidate.ports);
                 let readings: Vec<MixReading> = EQUAL_CYCLES
                     .iter()
@@ -225,7 +239,14 @@ impl ClassSurvey<'_> {
                 let both = [0, 1].into_iter().collect();
                 match UnionBounds::judge(both, &readings, &ports, self.width, limits).lower > candidate.ports {
                     true => others.push(candidate),
-                    false => class.members.push(candidate.form),
+                    false => {
+                        class.members.push(candidate.form);
+                        let form = candidate.form;
+                        self.findings.comparisons.extend(mixes.iter().zip(outcomes).filter_map(|(mix, outcome)| {
+                            let MixOutcome::Timed(time) = outcome else { return None };
+                            Some(ComparedForm { form, mix: mix.clone(), time: *time })
+                        }));
+                    }
                 }
             }
             left = others;

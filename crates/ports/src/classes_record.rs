@@ -1,8 +1,9 @@
 //! The last line, of kind `ports.classes`: all classes, and which of them share ports.
 
 use crate::class_set::ClassSet;
+use crate::deciding_mix::{DecidingMix, FormNames};
 use crate::forms_survey::SurveyedPorts;
-use crate::union_bounds::UnionStanding;
+use crate::union_bounds::{UnionBounds, UnionStanding};
 use serde::{Deserialize, Serialize};
 
 /// All classes.
@@ -18,6 +19,9 @@ pub struct ClassesRecord {
     pub classes: Vec<ClassRecord>,
     /// Pairs of classes that share ports, or another resource.
     pub shares: Vec<ClassShare>,
+    /// Pairs of classes that share no port, as fast mixes prove.
+    #[serde(default)]
+    pub free: Vec<ClassShare>,
 }
 
 /// Forms of one µop with the same ports.
@@ -44,10 +48,13 @@ pub struct ClassShare {
     pub high: u32,
     /// How well it is known.
     pub standing: UnionStanding,
+    /// The mix that decided it.
+    #[serde(default)]
+    pub mix: Option<DecidingMix>,
 }
 
 impl ClassesRecord {
-    pub(crate) fn new(ports: &SurveyedPorts, names: &[String], width: f64) -> ClassesRecord {
+    pub(crate) fn new(ports: &SurveyedPorts, names: &[FormNames], width: f64) -> ClassesRecord {
         let findings = &ports.findings;
         let class = |class: usize| {
             let own = &findings.classes[class];
@@ -55,18 +62,20 @@ impl ClassesRecord {
             ClassRecord {
                 ports: ports.labels.describe(ports.labels.list_ports(class)),
                 count: own.ports,
-                forms: own.members.iter().map(|form| names[*form].clone()).collect(),
+                forms: own.members.iter().map(|form| names[*form].text.clone()).collect(),
                 solutions: component.map_or(0, |component| component.list_own_sets(class).len()),
             }
         };
         let is_pair = |classes: ClassSet| classes.count_classes() == 2;
-        let shares =
-            findings.bounds.iter().filter(|bounds| is_pair(bounds.classes) && bounds.standing != UnionStanding::Free);
-        let share = |bounds: &crate::union_bounds::UnionBounds| ClassShare {
+        let pairs = findings.bounds.iter().filter(|bounds| is_pair(bounds.classes));
+        let (free, shares): (Vec<&UnionBounds>, Vec<&UnionBounds>) =
+            pairs.partition(|bounds| bounds.standing == UnionStanding::Free);
+        let share = |bounds: &UnionBounds| ClassShare {
             classes: bounds.classes.list_classes().collect(),
             low: bounds.lower,
             high: bounds.upper,
             standing: bounds.standing,
+            mix: ports.list_union_mixes(bounds, names).pop(),
         };
         ClassesRecord {
             width,
@@ -76,7 +85,8 @@ impl ClassesRecord {
                 .iter()
                 .all(|component| component.steered || component.classes.count_classes() == 1),
             classes: (0..findings.classes.len()).map(class).collect(),
-            shares: shares.map(share).collect(),
+            shares: shares.into_iter().map(share).collect(),
+            free: free.into_iter().map(share).collect(),
         }
     }
 }

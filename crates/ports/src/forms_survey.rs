@@ -4,6 +4,7 @@ use crate::class_set::ClassSet;
 use crate::class_survey::{
     CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
 };
+use crate::deciding_mix::MixLimits;
 use crate::port_labels::{PortBits, PortLabels};
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
 use crate::union_bounds::{SLOW_SHARE, UnionStanding};
@@ -54,10 +55,22 @@ pub struct SurveyedPorts {
     /// Core cycles of each form alone.
     alone: Vec<Option<MixTime>>,
     /// The class of each form.
-    classes: Vec<Option<usize>>,
-    /// The µops of the forms without class, and the mixes that they follow from.
-    fits: Vec<Option<UopFit>>,
-    width: f64,
+    pub(crate) classes: Vec<Option<usize>>,
+    /// The µops of the forms without class.
+    pub(crate) fits: Vec<Option<UopFit>>,
+    /// The mixes that these follow from.
+    pub(crate) fitted_mixes: Vec<Vec<FittedMix>>,
+    pub(crate) width: f64,
+}
+
+/// A timed mix of a form beside a class: the class is its first part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FittedMix {
+    pub(crate) mix: Mix,
+    pub(crate) time: MixTime,
+    /// The ports of the class.
+    pub(crate) blocked: PortBits,
+    pub(crate) limits: MixLimits,
 }
 
 impl SurveyedForm {
@@ -108,7 +121,8 @@ pub fn survey_forms(
         (0..findings.classes.len()).map(|class| first_of(class).map_or('P', |form| forms[form].unit)).collect();
     let labels = PortLabels::new(&findings, &units);
     let fits = vec![None; forms.len()];
-    let mut survey = SurveyedPorts { findings, labels, alone, classes, fits, width };
+    let fitted_mixes = vec![Vec::new(); forms.len()];
+    let mut survey = SurveyedPorts { findings, labels, alone, classes, fits, fitted_mixes, width };
     survey.fit_forms(source, forms)?;
     Ok(survey)
 }
@@ -139,20 +153,20 @@ impl SurveyedPorts {
         let first: Vec<(usize, usize)> =
             (0..open.len()).flat_map(|at| pooled.iter().map(move |class| (at, *class))).collect();
         let mut then = Vec::new();
-        for ((at, class), mix) in self.time_blocked(source, &open, &first)? {
+        for ((at, class), mix, fitted) in self.time_blocked(source, &open, &first)? {
             mixes[at].push(mix);
-            let (_, _, slots, cycles) = open[at];
-            let free =
-                (mix.copies * cycles).max(BLOCKED_CYCLES as f64).max((mix.blockers + mix.copies * slots) / self.width);
-            if mix.low > free * (1.0 + SLOW_SHARE / 2.0) {
+            let is_slow = mix.low > fitted.limits.free_cycles() * (1.0 + SLOW_SHARE / 2.0);
+            self.fitted_mixes[open[at].0].push(fitted);
+            if is_slow {
                 let component = self.findings.find_component(class).expect("each class has one");
                 let mapped = || component.classes.list_classes().filter(|class| !component.odd.contains(*class));
                 sets[at].extend(mapped().map(|class| self.labels.list_ports(class)));
                 then.extend(mapped().filter(|other| *other != class).map(|other| (at, other)));
             }
         }
-        for ((at, _), mix) in self.time_blocked(source, &open, &then)? {
+        for ((at, _), mix, fitted) in self.time_blocked(source, &open, &then)? {
             mixes[at].push(mix);
+            self.fitted_mixes[open[at].0].push(fitted);
         }
         for (at, (form, _, slots, _)) in open.iter().enumerate() {
             sets[at].sort_unstable();
@@ -179,7 +193,7 @@ impl SurveyedPorts {
         source: &mut dyn MixSource,
         open: &[(usize, usize, f64, f64)],
         asked: &[(usize, usize)],
-    ) -> Result<Vec<((usize, usize), BlockedMix)>, StopReason> {
+    ) -> Result<Vec<((usize, usize), BlockedMix, FittedMix)>, StopReason> {
         let counts: Vec<(usize, usize)> = asked
             .iter()
             .map(|(at, class)| {
@@ -196,11 +210,18 @@ impl SurveyedPorts {
             })
             .collect();
         let outcomes = source.time_mixes(&mixes)?;
-        let timed = asked.iter().zip(counts).zip(outcomes).filter_map(|((asked, (blockers, copies)), outcome)| {
+        let all = asked.iter().zip(counts).zip(mixes).zip(outcomes);
+        let timed = all.filter_map(|(((asked, (blockers, copies)), mix), outcome)| {
             let MixOutcome::Timed(time) = outcome else { return None };
             let blocked = self.labels.list_ports(asked.1);
             let (blockers, copies) = (blockers as f64, copies as f64);
-            Some((*asked, BlockedMix { blocked, blockers, copies, low: time.low, high: time.high }))
+            let (_, _, slots, cycles) = open[asked.0];
+            let limits = MixLimits {
+                alone: (copies * cycles).max(BLOCKED_CYCLES as f64),
+                slots: (blockers + copies * slots) / self.width,
+            };
+            let fitted = FittedMix { mix, time, blocked, limits };
+            Some((*asked, BlockedMix { blocked, blockers, copies, low: time.low, high: time.high }, fitted))
         });
         Ok(timed.collect())
     }
@@ -214,9 +235,7 @@ impl SurveyedPorts {
         start: RowStart,
     ) -> PortsRow {
         let time = self.alone[form].as_ref();
-        let cycles = time.map(|time| {
-            Quantity::new(Interval { value: time.cycles, low: time.low, high: time.high }, Unit::CoreCycles)
-        });
+        let cycles = time.map(MixTime::to_quantity);
         let start = RowStart { cycles, ..start };
         let without = |start, verdict, why: &str| PortsRow::without_ports(start, verdict, why.to_string());
         let slots = surveyed.slots.as_ref();

@@ -9,6 +9,7 @@
 //! - [`class_survey`]: which mixes are timed, and what they say about all classes.
 //! - [`uop_fit`]: the µops of a form, from its times beside classes.
 //! - [`forms_survey`]: the ports of all forms.
+//! - [`deciding_mix`]: the mixes that decided an answer.
 //! - [`pair_share`]: what the mixes of two forms say about them.
 
 #![warn(unreachable_pub)]
@@ -16,6 +17,7 @@
 pub mod class_set;
 pub mod class_survey;
 pub mod classes_record;
+pub mod deciding_mix;
 mod executor_mixes;
 pub mod forms_survey;
 pub mod map_search;
@@ -25,9 +27,11 @@ pub mod pair_share;
 mod planted_core;
 pub mod port_labels;
 pub mod port_map;
+pub mod ports_comparison;
 pub mod ports_plan;
 pub mod ports_row;
 mod reference_forms;
+mod row_mixes;
 mod study;
 pub mod study_part;
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The line of a pair, of kind `ports.pair`.
 
 use crate::pair_share::{PairForm, PairMix, PairShare, PairVerdict};
-use cyclescope_core::statistics::Interval;
-use cyclescope_core::unit::Unit;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
@@ -112,7 +110,7 @@ impl PairMixRecord {
         let time = mix.time;
         PairMixRecord {
             copies: mix.counts,
-            cycles: Quantity::new(Interval { value: time.cycles, low: time.low, high: time.high }, Unit::CoreCycles),
+            cycles: time.to_quantity(),
             alone: mix.alone(forms),
             slots: width.and_then(|width| mix.slot_cycles(forms, width)),
             worst: time.worst,

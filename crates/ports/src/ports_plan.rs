@@ -33,6 +33,9 @@ pub struct PortsPlan {
     pub plan: Plan,
     /// What is asked.
     pub question: PortsQuestion,
+    /// Whether rows list the mixes that decided them.
+    #[serde(default)]
+    pub explain: bool,
     /// How thoroughly mixes are timed.
     pub effort: MixEffort,
     /// How thoroughly the slots of forms are measured.
@@ -60,7 +63,13 @@ impl PortsPlan {
         let effort = if session.quick { quick } else { MixEffort::FULL };
         let slot_effort = SurveyEffort::QUICK;
         let (cpu_model, features) = (machine.cpu.name(), (&machine.features).into());
-        PortsPlan { plan, question, effort, slot_effort, session, cpu_model, repro_options, features }
+        let explain = false;
+        PortsPlan { plan, question, explain, effort, slot_effort, session, cpu_model, repro_options, features }
+    }
+
+    /// The same plan, whose rows list the mixes that decided them or not.
+    pub fn explaining(self, explain: bool) -> PortsPlan {
+        PortsPlan { explain, ..self }
     }
 
     /// The CPU's features.

@@ -1,5 +1,6 @@
 //! The line of a form, of kind `ports`.
 
+use crate::deciding_mix::DecidingMix;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
 use cyclescope_measure::result::caveat::Caveat;
@@ -66,6 +67,9 @@ pub struct PortsRow {
     pub verdict: PortsVerdict,
     /// The reason, with the mixes that decided it.
     pub why: String,
+    /// The mixes that decided it; only if an explanation was requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixes: Vec<DecidingMix>,
     /// Reservations.
     pub caveats: Vec<Caveat>,
     /// The command that repeats it.
@@ -119,6 +123,7 @@ impl PortsRow {
             solutions: 0,
             verdict,
             why,
+            mixes: Vec::new(),
             caveats: Vec::new(),
             repro,
         }

@@ -2,6 +2,7 @@
 
 use crate::class_survey::{MixSource, read_ports, time_singles};
 use crate::classes_record::ClassesRecord;
+use crate::deciding_mix::FormNames;
 use crate::executor_mixes::ExecutorMixes;
 use crate::forms_survey::{SurveyedForm, SurveyedPorts, survey_forms};
 use crate::pair_record::{PairFormRecord, PairMixRecord, PairRecord};
@@ -14,7 +15,6 @@ use crate::study_part::{MeasuredSlots, StudyPart};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::random::{Random, mix_seeds};
-use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, LockState, failing_opener};
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
@@ -74,10 +74,19 @@ pub struct PortsStudy {
 pub struct ResumedPorts {
     /// The first line.
     pub head: Option<Value>,
-    /// Rows. They count only if all are there.
+    /// Rows. They count only if all are there, and the classes.
     pub rows: Vec<PortsRow>,
+    /// The last line.
+    pub classes: Option<ClassesRecord>,
     /// Slots and times of mixes.
     pub parts: Vec<StudyPart>,
+}
+
+impl ResumedPorts {
+    /// Whether a file has everything about this number of forms.
+    pub fn is_complete(&self, forms: usize) -> bool {
+        self.rows.len() == forms && self.classes.is_some()
+    }
 }
 
 /// Make the seeds of slots, mixes and latencies differ.
@@ -131,6 +140,11 @@ impl PortsStudy {
         }
     }
 
+    /// Whether rows list the mixes that decided them.
+    pub fn explains(&self) -> bool {
+        self.plan.explain
+    }
+
     /// Measures the slots of all forms. Returns their rows, and the slots per core cycle.
     fn measure_slots(
         &self,
@@ -167,10 +181,11 @@ impl PortsStudy {
 
     /// Reports the rows of a complete file.
     fn report_resumed(&mut self, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
-        self.rows = std::mem::take(&mut self.resumed.rows);
-        for row in &self.rows {
-            let record = ResultRecord { role: RecordRole::Resumed, ..ResultRecord::new(NAME, row) };
-            check_stop(follow.accept_record(record))?;
+        (self.rows, self.classes) = (std::mem::take(&mut self.resumed.rows), self.resumed.classes.take());
+        let rows = self.rows.iter().map(|row| ResultRecord::new(NAME, row));
+        let classes = self.classes.iter().map(|classes| ResultRecord::new(CLASSES_KIND, classes));
+        for record in rows.chain(classes) {
+            check_stop(follow.accept_record(ResultRecord { role: RecordRole::Resumed, ..record }))?;
         }
         Ok(())
     }
@@ -213,9 +228,7 @@ impl PortsStudy {
                 (Ok(_), None) => Some("alone, it has no time".to_string()),
                 (Ok(_), Some(_)) => None,
             };
-            let cycles = alone[at].as_ref().map_or(Quantity::refused(Unit::CoreCycles), |time| {
-                Quantity::new(Interval { value: time.cycles, low: time.low, high: time.high }, Unit::CoreCycles)
-            });
+            let cycles = alone[at].as_ref().map_or(Quantity::refused(Unit::CoreCycles), MixTime::to_quantity);
             let ports = forms[at].and_then(|form| form.ports);
             PairFormRecord::new(&self.forms[at], cycles, facts[at].describe_slots(), ports, reason)
         };
@@ -246,10 +259,10 @@ impl PortsStudy {
     }
 }
 
-/// The name of a form in texts.
-fn describe_form(target: &TargetForm) -> String {
+fn name_form(target: &TargetForm) -> FormNames {
     let evex = if target.encoding() == "evex" { " (evex)" } else { "" };
-    format!("{} {}{evex}", target.mnemonic(), target.operands()).trim_end().to_string()
+    let text = format!("{} {}{evex}", target.mnemonic(), target.operands()).trim_end().to_string();
+    FormNames { code: target.code(), full: full_name(target), text }
 }
 
 /// The forms as they were mixed, and what the mixes say.
@@ -308,7 +321,7 @@ impl Study for PortsStudy {
             Some(head) => ResultRecord::from_resumed_line("machine", head),
             None => ResultRecord::new("machine", &GenericHead { machine: &self.machine, session: &self.plan.session }),
         };
-        if self.resumed.rows.len() == self.forms.len() {
+        if self.resumed.is_complete(self.forms.len()) {
             check_stop(follow.accept_record(head))?;
             return self.report_resumed(follow);
         }
@@ -375,16 +388,19 @@ impl Study for PortsStudy {
                 })?;
                 let found = survey_all(&mut source, &forms, &facts, &mix_forms, width)?;
                 let own = forms.iter().zip(&facts).filter(|(_, facts)| facts.place.is_ok());
-                let names: Vec<String> = own.map(|(target, _)| describe_form(target)).collect();
+                let full_names: Vec<FormNames> = own.map(|(target, _)| name_form(target)).collect();
+                let names: Vec<String> = full_names.iter().map(|names| names.text.clone()).collect();
                 for (form, target) in self.forms.iter().enumerate() {
                     let start = self.start_row(target, &facts[form]);
-                    let row = found.ports.build_row(form, &found.forms[form], &names, start);
+                    let mut row = found.ports.build_row(form, &found.forms[form], &names, start);
+                    if let (true, Ok(place)) = (self.plan.explain, &facts[form].place) {
+                        row.mixes = found.ports.list_row_mixes(form, *place, &full_names);
+                    }
                     check_stop(source.accept_record(ResultRecord::new(NAME, &row)))?;
                     self.rows.push(row);
                 }
-                let classes = ClassesRecord::new(&found.ports, &names, width);
-                let record = ResultRecord { role: RecordRole::Sum, ..ResultRecord::new(CLASSES_KIND, &classes) };
-                check_stop(source.accept_record(record))?;
+                let classes = ClassesRecord::new(&found.ports, &full_names, width);
+                check_stop(source.accept_record(ResultRecord::new(CLASSES_KIND, &classes)))?;
                 self.classes = Some(classes);
             }
         }

@@ -2,6 +2,8 @@
 
 use crate::class_set::ClassSet;
 use crate::class_survey::{CandidateForm, ClassFindings, survey_classes};
+use crate::classes_record::ClassesRecord;
+use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence};
 use crate::forms_survey::{SurveyedForm, survey_forms};
 use crate::planted_core::{Assignment, PlantedCore};
 use crate::port_map::PortMap;
@@ -211,6 +213,47 @@ fn forms_of_several_uops_are_written_as_in_tables() {
         assert_eq!(sorted(9), ports(4).replace("1*", "2*"));
         assert_eq!(sorted(10), parts(2, 6));
     }
+}
+
+#[test]
+fn rows_list_the_mixes_that_decided_them() {
+    // Two of three ports, the other two, one apart; two µops; and a second form of the first class.
+    let forms = vec![vec![0b011], vec![0b110], vec![0b1000], vec![0b011, 0b1000], vec![0b011]];
+    let surveyed: Vec<SurveyedForm> =
+        forms.iter().enumerate().map(|(place, uops)| planted_form(place, uops.len(), 'A')).collect();
+    let name = |form: &SurveyedForm| FormNames {
+        code: form.name.to_uppercase(),
+        full: form.name.clone(),
+        text: form.name.clone(),
+    };
+    let names: Vec<FormNames> = surveyed.iter().map(name).collect();
+    let mut core = PlantedCore::new(6, forms, Assignment::Best, 0.003, 7);
+    let found = survey_forms(&mut core, &surveyed, 6.0).unwrap();
+    let mixes = |form: usize| found.list_row_mixes(form, form, &names);
+    let beside = |form: usize, other: usize| {
+        let is_pair = |mix: &DecidingMix| {
+            mix.parts.len() == 2 && mix.parts.iter().any(|part| part.form == names[other].text)
+        };
+        mixes(form).into_iter().filter(is_pair).collect::<Vec<DecidingMix>>()
+    };
+    let evidence = |mixes: &[DecidingMix]| mixes.iter().map(|mix| mix.evidence).collect::<Vec<_>>();
+    let shared = beside(0, 1);
+    assert_eq!(evidence(&shared), [MixEvidence::Proves, MixEvidence::Suggests], "{shared:?}");
+    assert!(shared[0].shows.contains("at least 3") && shared[1].shows.contains("at most 3"), "{shared:?}");
+    assert!(shared[1].cycles.low.unwrap() > shared[1].alone.max(shared[1].slots), "{shared:?}");
+    assert!(shared[1].repro.starts_with("cyclescope run --mix '") && shared[1].repro.contains(" --ratio "));
+    let free = beside(0, 2);
+    assert_eq!(evidence(&free), [MixEvidence::Proves], "{free:?}");
+    // A member is compared with the first form of its class.
+    assert!(mixes(4).iter().any(|mix| mix.parts.iter().any(|part| part.form == names[4].text)));
+    // Other forms have their mixes beside classes, and the time that the answer allows.
+    let fitted = mixes(3);
+    assert!(fitted.iter().any(|mix| mix.evidence == MixEvidence::Suggests && mix.shows.contains(" allows ")));
+    // The last line names the mix that decided each pair.
+    let classes = ClassesRecord::new(&found, &names, 6.0);
+    let pairs = classes.classes.len() * (classes.classes.len() - 1) / 2;
+    assert_eq!(classes.shares.len() + classes.free.len(), pairs);
+    assert!(classes.shares.iter().chain(&classes.free).all(|share| share.mix.is_some()), "{classes:?}");
 }
 
 /// Scores maps under each assignment with little and with much noise.

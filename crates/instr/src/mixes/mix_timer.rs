@@ -15,7 +15,10 @@ use cyclescope_code::program::VectorSetup;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
+use cyclescope_measure::result::record::Quantity;
 use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +60,13 @@ pub struct MixTime {
     pub order: MixOrder,
     /// Number of orders that were timed.
     pub orders: usize,
+}
+
+impl MixTime {
+    /// The time of one mix as a quantity.
+    pub fn to_quantity(&self) -> Quantity {
+        Quantity::new(Interval { value: self.cycles, low: self.low, high: self.high }, Unit::CoreCycles)
+    }
 }
 
 /// What came of a mix.

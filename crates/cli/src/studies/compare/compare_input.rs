@@ -6,6 +6,7 @@ use cyclescope::input::{self, InputKind};
 use cyclescope::study::instr::rows::instr_table::InstrTable;
 use cyclescope::study::instr::tables::compare::read_runs;
 use cyclescope::study::instr::tables::reference::ReferenceTable;
+use cyclescope::study::ports::ports_comparison::PortsTable;
 use std::path::Path;
 
 /// One of the two files.
@@ -22,6 +23,11 @@ pub(super) enum InputContent {
     Core {
         table: InstrTable,
         records: Vec<UarchLine>,
+    },
+    /// Lines of `ports`, and the table of the other lines.
+    Ports {
+        table: InstrTable,
+        ports: PortsTable,
     },
 }
 
@@ -44,11 +50,16 @@ impl CompareInput {
             if table.rows.is_empty() {
                 table.rows = read_runs(bytes).map_err(|error| Failure::from_file(&name, error))?;
             }
+            if table.rows.is_empty()
+                && let Some(ports) = PortsTable::read(bytes).map_err(|error| Failure::from_file(&name, error))?
+            {
+                return Ok(CompareInput { path: name, content: InputContent::Ports { table, ports } });
+            }
             if table.rows.is_empty() {
                 let records = UarchLine::from_content(bytes).map_err(|error| Failure::from_file(&name, error))?;
                 if records.is_empty() {
-                    let remedy = "name a file from `cyclescope instr --out`, or lines from `cyclescope run --json` or \
-                                  `cyclescope uarch --json`";
+                    let remedy = "name a file from `cyclescope instr --out`, or lines from `cyclescope run --json`, \
+                                  `cyclescope uarch --json` or `cyclescope ports --json`";
                     return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
                 }
                 return Ok(CompareInput { path: name, content: InputContent::Core { table, records } });
@@ -62,7 +73,9 @@ impl CompareInput {
 
     pub(super) fn print_warnings(&self) {
         match &self.content {
-            InputContent::Results(table) | InputContent::Core { table, .. } => {
+            InputContent::Results(table)
+            | InputContent::Core { table, .. }
+            | InputContent::Ports { table, .. } => {
                 let Some(line) = table.cut else { return };
                 print_warning(&format!(
                     "{}, line {line} is incomplete and ignored: its program ended while writing it",
@@ -79,13 +92,16 @@ impl CompareInput {
     pub fn executor(&self) -> Option<&str> {
         match &self.content {
             InputContent::Results(table) => table.rows.first().map(|row| row.executor.as_str()),
+            InputContent::Ports { ports, .. } => ports.rows.first().map(|row| row.executor.as_str()),
             InputContent::Reference(_) | InputContent::Core { .. } => None,
         }
     }
 
     pub(super) fn processor(&self) -> Option<&str> {
         match &self.content {
-            InputContent::Results(table) | InputContent::Core { table, .. } => table.processor(),
+            InputContent::Results(table)
+            | InputContent::Core { table, .. }
+            | InputContent::Ports { table, .. } => table.processor(),
             InputContent::Reference(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 mod compare_input;
 mod core_pairs;
 mod explain;
+mod port_pairs;
 mod tables;
 
 use self::core_pairs::{CorePair, CorePairCounts, CorePairs};
@@ -13,6 +14,9 @@ use compare_input::{CompareInput, InputContent};
 use cyclescope::record::exit;
 use cyclescope::study::instr::tables::compare::{QuantityDifference, TableComparison, Tolerance};
 use cyclescope::study::instr::tables::compare::{compare_results, compare_with_reference};
+use cyclescope::study::ports::ports_comparison::{
+    SharingComparison, SharingCounts, SharingDifference, compare_sharing,
+};
 use serde::Serialize;
 
 /// Number of differences shown by default.
@@ -30,9 +34,14 @@ pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output)
     {
         return compare_cores(args, [&a, &b], &CorePairs::from_records(ours, theirs), output);
     }
+    if let (InputContent::Ports { ports: ours, .. }, InputContent::Ports { ports: theirs, .. }) =
+        (&a.content, &b.content)
+    {
+        return compare_ports(args, [&a, &b], &compare_sharing(ours, theirs), output);
+    }
     let ours = match &a.content {
         InputContent::Results(ours) => ours,
-        InputContent::Core { .. } => return Err(mixed_inputs_failure(&a, &b)),
+        InputContent::Core { .. } | InputContent::Ports { .. } => return Err(mixed_inputs_failure(&a, &b)),
         InputContent::Reference(_) => {
             let remedy = "name the file from `cyclescope instr --out` first, then the published table";
             return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
@@ -47,7 +56,7 @@ pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output)
             let tolerance = args.tolerance.unwrap_or(Tolerance::PUBLISHED);
             compare_with_reference(&ours.rows, reference, tolerance)
         }
-        InputContent::Core { .. } => return Err(mixed_inputs_failure(&b, &a)),
+        InputContent::Core { .. } | InputContent::Ports { .. } => return Err(mixed_inputs_failure(&b, &a)),
     };
     [&a, &b].iter().for_each(|input| input.print_warnings());
     if output.is_json() {
@@ -68,10 +77,69 @@ pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output)
     Ok(if different { exit::DIFFERENT } else { exit::DONE })
 }
 
-/// The failure for comparing numbers of a core with something else.
-fn mixed_inputs_failure(core: &CompareInput, other: &CompareInput) -> Failure {
-    let text = format!("{} has numbers of a core, but {} has none", core.path, other.path);
+/// The failure for comparing numbers of a core, or ports, with something else.
+fn mixed_inputs_failure(one: &CompareInput, other: &CompareInput) -> Failure {
+    let what = if matches!(one.content, InputContent::Ports { .. }) { "ports" } else { "numbers of a core" };
+    let text = format!("{} has {what}, but {} has none", one.path, other.path);
     Failure::usage(text, Some("name two files of the same kind"))
+}
+
+/// Refuses options that only have an effect on tables of instructions.
+fn refuse_row_options(args: &CompareArgs, study: &str) -> Result<(), Failure> {
+    for (name, given) in [("--tolerance", args.tolerance.is_some()), ("--explain", args.explain)] {
+        if given {
+            let text = format!("{name} has no effect on two results of {study}");
+            return Err(Failure::usage(text, Some("leave it out")));
+        }
+    }
+    Ok(())
+}
+
+/// Compares two results of `ports`, and returns the exit code.
+fn compare_ports(
+    args: &CompareArgs,
+    inputs: [&CompareInput; 2],
+    comparison: &SharingComparison,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    refuse_row_options(args, "ports")?;
+    inputs.iter().for_each(|input| input.print_warnings());
+    let SharingComparison { counts, differences } = comparison;
+    if output.is_json() {
+        let [a, b] = inputs.map(CompareInput::summarize_source);
+        output.write_record("compare", &SharingSummary { part: "summary", a, b, sharing: *counts })?;
+        let mut lines = differences.iter().map(|difference| SharingLine { part: "pair", difference });
+        lines.try_for_each(|line| output.write_record("compare", &line))?;
+    } else {
+        let shown = if args.all { differences.len() } else { differences.len().min(SHOWN_MOST) };
+        let mut page = TextPage::new(output);
+        page.begin_section("Compared")?;
+        tables::print_sources(&mut page, &inputs)?;
+        port_pairs::print_sharing(comparison, shown, &mut page)?;
+    }
+    let compared = counts.agree + counts.differ;
+    if compared == 0 {
+        print_warning("nothing was compared, because no pair of forms is told in both files");
+    }
+    let different = !differences.is_empty() || compared == 0;
+    Ok(if args.fail_on_diff && different { exit::DIFFERENT } else { exit::DONE })
+}
+
+/// The first JSON line for two results of `ports`.
+#[derive(Serialize)]
+struct SharingSummary<'a> {
+    part: &'static str,
+    a: SourceSummary<'a>,
+    b: SourceSummary<'a>,
+    sharing: SharingCounts,
+}
+
+/// The other JSON lines for two results of `ports`.
+#[derive(Serialize)]
+struct SharingLine<'a> {
+    part: &'static str,
+    #[serde(flatten)]
+    difference: &'a SharingDifference<'a>,
 }
 
 /// Compares two results of `uarch`, and returns the exit code.
@@ -81,12 +149,7 @@ fn compare_cores(
     pairs: &CorePairs,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    for (name, given) in [("--tolerance", args.tolerance.is_some()), ("--explain", args.explain)] {
-        if given {
-            let text = format!("{name} has no effect on two results of uarch");
-            return Err(Failure::usage(text, Some("leave it out")));
-        }
-    }
+    refuse_row_options(args, "uarch")?;
     inputs.iter().for_each(|input| input.print_warnings());
     let counts = pairs.count_outcomes();
     let (different, apart) = (counts.has_differences(), counts.has_none_in_common());
@@ -138,7 +201,7 @@ struct ComparisonSummary<'a> {
 #[derive(Serialize)]
 struct SourceSummary<'a> {
     file: &'a str,
-    /// `results`, `reference` or `core`.
+    /// `results`, `reference`, `core` or `ports`.
     holds: &'static str,
     /// Number of rows, lines of a published table, or numbers of a core.
     entries: usize,
@@ -155,6 +218,7 @@ impl CompareInput {
             InputContent::Results(table) => ("results", table.rows.len(), table.cut),
             InputContent::Reference(reference) => ("reference", reference.entries.len(), None),
             InputContent::Core { table, records } => ("core", records.len(), table.cut),
+            InputContent::Ports { table, ports } => ("ports", ports.rows.len(), table.cut),
         };
         let executor = self.executor();
         SourceSummary { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }
@@ -208,11 +272,22 @@ mod tests {
                 tables::print_sources(&mut page, &inputs)?;
                 pairs.print(&mut page)
             }
+            (InputContent::Ports { ports, .. }, InputContent::Ports { ports: others, .. }) => {
+                let comparison = compare_sharing(ports, others);
+                if json {
+                    let mut lines =
+                        comparison.differences.iter().map(|difference| SharingLine { part: "pair", difference });
+                    return lines.try_for_each(|line| output.write_record("compare", &line));
+                }
+                let mut page = TextPage::new(output);
+                tables::print_sources(&mut page, &inputs)?;
+                port_pairs::print_sharing(&comparison, comparison.differences.len(), &mut page)
+            }
             (InputContent::Results(ours), other) => {
                 let comparison = match other {
                     InputContent::Results(theirs) => compare_results(&ours.rows, &theirs.rows, Tolerance::RESULTS),
                     InputContent::Reference(table) => compare_with_reference(&ours.rows, table, Tolerance::PUBLISHED),
-                    InputContent::Core { .. } => return Ok(()),
+                    InputContent::Core { .. } | InputContent::Ports { .. } => return Ok(()),
                 };
                 if json {
                     let differences = comparison.differences.iter();

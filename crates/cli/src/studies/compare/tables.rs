@@ -59,6 +59,7 @@ fn describe_input(input: &CompareInput) -> String {
         InputContent::Results(table) => (table.rows.len(), "forms"),
         InputContent::Reference(reference) => (reference.entries.len(), "lines of a published table"),
         InputContent::Core { records, .. } => (records.len(), "numbers of a core"),
+        InputContent::Ports { ports, .. } => (ports.rows.len(), "forms with ports"),
     };
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
     let offer = input.executor().and_then(ExecutorOffer::find_by_name).filter(|offer| !offer.is_default());

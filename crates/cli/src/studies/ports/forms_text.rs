@@ -4,6 +4,7 @@ use crate::output::page::{TextPage, new_table, print_table};
 use crate::output::report_words::{format_count, format_quantity};
 use crate::output::{Failure, Output};
 use cyclescope::study::ports::classes_record::ClassesRecord;
+use cyclescope::study::ports::deciding_mix::{DecidingMix, MixEvidence};
 use cyclescope::study::ports::ports_row::{PortsRow, PortsVerdict};
 use cyclescope::study::{TextColumn, TextTable};
 use std::collections::BTreeMap;
@@ -23,8 +24,8 @@ fn describe_verdict(verdict: PortsVerdict) -> &'static str {
     }
 }
 
-/// Prints a row for each form, and the reasons of a few.
-pub fn print_rows(rows: &[PortsRow], output: &mut Output) -> Result<(), Failure> {
+/// Prints a row for each form, and the reasons of a few or, if requested, the mixes of all.
+pub fn print_rows(rows: &[PortsRow], explains: bool, output: &mut Output) -> Result<(), Failure> {
     const EXPLAINED_MOST: usize = 12;
     let mut page = TextPage::new(output);
     page.begin_section("Ports")?;
@@ -44,13 +45,52 @@ pub fn print_rows(rows: &[PortsRow], output: &mut Output) -> Result<(), Failure>
     let counts: Vec<String> =
         counts.iter().map(|(verdict, count)| format!("{count} {}", describe_verdict(*verdict))).collect();
     page.print_row(&format_count(rows.len() as u64, "form"), &counts.join(", "))?;
-    if rows.len() <= EXPLAINED_MOST {
+    if explains {
+        rows.iter().try_for_each(|row| print_explanation(row, &mut page))?;
+    } else if rows.len() <= EXPLAINED_MOST {
         page.begin_section("Why")?;
         for row in rows {
             page.print_row(&row.name(), &row.why)?;
         }
     }
     Ok(())
+}
+
+/// Prints the reason of a row, and the mixes that decided it.
+fn print_explanation(row: &PortsRow, page: &mut TextPage) -> Result<(), Failure> {
+    page.begin_section(&format!("{} ({}, {})", row.name(), row.code, row.encoding))?;
+    page.print_row(describe_verdict(row.verdict), &row.why)?;
+    for resource in &row.resources {
+        page.print_row(&resource.set, &format!("{} port cycles of a copy", format_quantity(&resource.cycles)))?;
+    }
+    if row.mixes.is_empty() {
+        return page.print_row("mixes", "no mix decided it");
+    }
+    for mix in &row.mixes {
+        let evidence = match mix.evidence {
+            MixEvidence::Proves => "proves",
+            MixEvidence::Suggests => "suggests",
+            MixEvidence::Untold => "untold",
+        };
+        page.print_row(evidence, &mix.shows)?;
+        page.print_row("", &describe_mix(mix))?;
+        page.print_command("", &mix.repro)?;
+    }
+    Ok(())
+}
+
+/// A mix, its time, and what limits it.
+pub fn describe_mix(mix: &DecidingMix) -> String {
+    let parts: Vec<String> = mix.parts.iter().map(|part| format!("{} × `{}`", part.count, part.form)).collect();
+    format!(
+        "{}: {} core cycles in order {} (worst {:.2}); {:.2} alone, {:.2} by slots",
+        parts.join(" and "),
+        format_quantity(&mix.cycles),
+        mix.order,
+        mix.worst,
+        mix.alone,
+        mix.slots
+    )
 }
 
 /// Prints the classes and what they share.

@@ -25,6 +25,7 @@ use cyclescope::study::ports::{PortsStudy, ResumedPorts};
 use cyclescope::study::{GenericSession, TextTable};
 
 pub use cyclescope::study::ports::NAME;
+pub use forms_text::describe_mix;
 
 /// Runs the command and returns the exit code.
 pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> Result<u8, Failure> {
@@ -77,14 +78,14 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         if !common.offer().is_default() {
             file.set_resume_command(&["cyclescope", NAME, "--executor", common.offer().name]);
         }
-        if resumed.is_some() && kept.rows.len() < forms.len() {
-            // Rows without the others of their study are measured again.
+        if resumed.is_some() && !kept.is_complete(forms.len()) {
+            // Rows without the rest of their study are measured again.
             file.truncate_to(head_bytes)?;
             let parts = file.read_journal()?.into_iter();
             kept.parts = parts.filter_map(|part| serde_json::from_value(part).ok()).collect();
         }
     }
-    let plan = PortsPlan::new(plan, question, session, options, &machine);
+    let plan = PortsPlan::new(plan, question, session, options, &machine).explaining(args.explain);
     let mut study = PortsStudy::new(plan, forms, facts, repro.clone(), open, kept);
     let order = StudyOrder { file, exports: args.exports.clone(), ..StudyOrder::new(common, &machine, &repro)? };
     drive_study(&PortsView, &mut study, order, output)
@@ -111,7 +112,7 @@ impl StudyView for PortsView {
         if let Some(pair) = &study.pair {
             return pair_text::print_pair(pair, output);
         }
-        forms_text::print_rows(&study.rows, output)?;
+        forms_text::print_rows(&study.rows, study.explains(), output)?;
         study.classes.as_ref().map_or(Ok(()), |classes| forms_text::print_classes(classes, output))
     }
 

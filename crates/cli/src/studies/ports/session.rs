@@ -5,7 +5,7 @@ use crate::output::Failure;
 use crate::session::resume::{ResumedFile, ResumedSettings, split_json_lines};
 use cyclescope::study::GenericSession;
 use cyclescope::study::ports::ports_row::PortsRow;
-use cyclescope::study::ports::{NAME, ResumedPorts};
+use cyclescope::study::ports::{CLASSES_KIND, NAME, ResumedPorts};
 use std::path::Path;
 
 /// The first line of a file to resume, its rows, and the bytes of its first line.
@@ -18,9 +18,14 @@ pub fn read_resumed(path: &Path, content: &[u8]) -> Result<ResumedContent, Failu
     }
     let ((head, bytes), lines) = split_json_lines(path, NAME, content)?;
     let resumed = ResumedFile::new(path, NAME, head)?;
-    let own = lines.into_iter().map(|(line, _)| line).filter(|line| line["kind"] == NAME);
-    let rows: Vec<PortsRow> = own.filter_map(|line| serde_json::from_value(line).ok()).collect();
-    let kept = ResumedPorts { head: Some(resumed.head.clone()), rows, parts: Vec::new() };
+    let mut kept = ResumedPorts { head: Some(resumed.head.clone()), ..ResumedPorts::default() };
+    for (line, _) in lines {
+        if line["kind"] == NAME {
+            kept.rows.extend(serde_json::from_value::<PortsRow>(line));
+        } else if line["kind"] == CLASSES_KIND {
+            kept.classes = serde_json::from_value(line).ok();
+        }
+    }
     Ok((Some(resumed), kept, bytes))
 }
 
