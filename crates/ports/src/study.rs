@@ -165,11 +165,11 @@ impl PortsStudy {
         let mut rows: Vec<Option<InstrRow>> = vec![None; names.len()];
         let mut flow = ControlFlow::Continue(());
         survey.run(executor, SurveyState::default(), &mut |event, progress| {
-            if let SurveyEvent::Row(row) = event
-                && let Some(place) =
-                    names.iter().position(|(code, operands)| (code, operands) == (&row.code, &row.operands))
-            {
-                rows[place] = Some(*row);
+            if let SurveyEvent::Row(row) = event {
+                // A pair may be a form with itself.
+                let own = names.iter().zip(&mut rows);
+                own.filter(|((code, operands), _)| (code, operands) == (&row.code, &row.operands))
+                    .for_each(|(_, place)| *place = Some(row.as_ref().clone()));
             }
             let (done, total) = (progress.done as u64, progress.total as u64);
             flow = follow.report_progress(StudyProgress { done, total, message: "slots".to_string() });

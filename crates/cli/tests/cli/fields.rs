@@ -161,6 +161,12 @@ fn printed() -> Vec<Value> {
     print(&[&["instr", "--list"], &forms[..]].concat());
     print(&["instr", "--quick", "--explain", "imul r64, r64"]);
     print(&["compare", &path("a.jsonl"), &path("b.jsonl")]);
+    print(&["ports", "--quick", "--pair", "imul r64, r64", "paddd xmm, xmm"]);
+    print(&["ports", "--quick", "--explain", "imul r64, r64", "paddd xmm, xmm", "div r64"]);
+    print(&["ports", "--quick", "--out", &path("ports.jsonl"), "imul r64, r64", "paddd xmm, xmm", "div r64"]);
+    let denied = std::fs::read_to_string(path("ports.jsonl")).expect("a file").replace(r#""free","mix""#, r#""fits","mix""#);
+    std::fs::write(path("denied.jsonl"), denied).expect("a file");
+    print(&["compare", &path("ports.jsonl"), &path("denied.jsonl")]);
     print(&["marker", "--list"]);
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);

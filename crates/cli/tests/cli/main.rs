@@ -24,6 +24,7 @@ mod narrow_code;
 mod narrow_functions;
 mod pasted;
 mod points;
+mod ports;
 mod refusals;
 mod regions;
 mod resume;

@@ -1,0 +1,216 @@
+//! `ports`: forms, pairs, explanations, and what becomes of their files.
+//!
+//! Cores differ in all numbers. So these tests expect only what holds on each of them: a form shares
+//! all ports with itself, and no mix is faster than its parts alone.
+
+use crate::support::{answer, cyclescope, folder, of_kind, parse_lines};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// Forms that every x86-64 has.
+const FORMS: [&str; 2] = ["imul r64, r64", "paddd xmm, xmm"];
+
+fn lines(arguments: &[&str]) -> Vec<Value> {
+    let answer = answer(cyclescope(&["ports", "--quick", "--json"]).args(arguments));
+    assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
+    parse_lines(&answer.stdout)
+}
+
+fn text(arguments: &[&str]) -> String {
+    let answer = answer(cyclescope(&["ports", "--quick"]).args(arguments).env("NO_COLOR", "1"));
+    assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
+    assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{answer:?}");
+    answer.stdout
+}
+
+/// Requires that no mix is faster than the slowest of its parts alone, beyond errors.
+fn require_slow_enough(mixes: &Value) {
+    for mix in mixes.as_array().expect("a list") {
+        let [high, alone] = [&mix["cycles"]["high"], &mix["alone"]].map(|field| field.as_f64().expect("a number"));
+        assert!(high >= 0.9 * alone, "{mix}");
+        assert!(mix["worst"].as_f64() >= mix["cycles"]["value"].as_f64(), "{mix}");
+    }
+}
+
+#[test]
+fn a_form_shares_all_its_ports_with_itself() {
+    for form in FORMS {
+        // A busy machine may leave times that say less.
+        let share = || {
+            let lines = lines(&["--pair", form, form]);
+            let pair = of_kind(&lines, "ports.pair")[0];
+            require_slow_enough(&pair["mixes"]);
+            pair.clone()
+        };
+        let shares: Vec<Value> = std::iter::repeat_with(share).take(3).collect();
+        let slots = |pair: &Value| [0, 1].map(|at| pair["forms"][at]["slots"].clone());
+        assert!(shares.iter().all(|pair| slots(pair)[0] == slots(pair)[1]), "{shares:?}");
+        let is_right = |pair: &Value| pair["share"] == "equal" || pair["share"] == "untold";
+        assert!(shares.iter().any(is_right), "{shares:?}");
+        assert!(shares.iter().all(|pair| pair["share"] != "disjoint"), "{shares:?}");
+    }
+}
+
+#[test]
+fn a_pair_is_one_line_and_one_page() {
+    let [one, other] = FORMS;
+    let lines = lines(&["--pair", one, other]);
+    let kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["machine", "ports.pair"]);
+    let pair = &lines[1];
+    assert_eq!(pair["forms"][0]["mnemonic"], "imul", "{pair}");
+    assert!(pair["why"].as_str().is_some_and(|why| !why.is_empty()), "{pair}");
+    assert!(pair["repro"].as_str().is_some_and(|repro| repro.starts_with("cyclescope ports --pair ")), "{pair}");
+    require_slow_enough(&pair["mixes"]);
+    let text = text(&["--pair", one, other]);
+    assert!(text.contains("Ports that both use: ") && text.contains(other), "{text}");
+}
+
+#[test]
+fn rows_have_the_key_of_instr_and_an_explanation_their_mixes() {
+    let plain = lines(&FORMS);
+    let rows = of_kind(&plain, "ports");
+    assert_eq!(rows.len(), FORMS.len());
+    assert!(rows.iter().all(|row| row.get("mixes").is_none()), "{rows:?}");
+    let last = plain.last().expect("a line");
+    assert_eq!(last["kind"], "ports.classes");
+    let classes = last["classes"].as_array().expect("a list");
+    let pairs = ["shares", "free"].map(|list| last[list].as_array().expect("a list").len());
+    assert_eq!(pairs[0] + pairs[1], classes.len() * classes.len().saturating_sub(1) / 2, "{last}");
+    let explained = lines(&["--explain", FORMS[0], FORMS[1]]);
+    for row in of_kind(&explained, "ports") {
+        assert!(["code", "operands", "encoding"].iter().all(|field| row[*field].is_string()), "{row}");
+        let words = shlex::split(row["repro"].as_str().expect("text")).expect("words of a shell");
+        assert!(words.contains(&"--explain".to_string()), "{row}");
+        let Some(mixes) = row.get("mixes") else { continue };
+        require_slow_enough(mixes);
+        for mix in mixes.as_array().expect("a list") {
+            let parts = mix["parts"].as_array().expect("a list");
+            assert!(parts.iter().any(|part| part["code"] == row["code"]) || row["class"].is_string(), "{mix}");
+            assert!(["proves", "suggests", "untold"].contains(&mix["evidence"].as_str().expect("a word")), "{mix}");
+        }
+        // The command of a mix runs.
+        let command = mixes[0]["repro"].as_str().expect("a command");
+        let words = shlex::split(command).expect("words of a shell");
+        let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        let again = answer(cyclescope(&words).args(["--quick", "--json"]));
+        assert!(matches!(again.code, Some(0 | 5)), "{command}: {again:?}");
+        let count = |mix: &Value, at: usize| mix["parts"][at]["count"].clone();
+        let run = &parse_lines(&again.stdout)[0]["mix"];
+        assert_eq!([count(run, 0), count(run, 1)], [count(&mixes[0], 0), count(&mixes[0], 1)], "{run}");
+    }
+    let page = text(&["--explain", FORMS[0]]);
+    assert!(page.contains("Imul_r64_rm64") && page.contains("Classes of one"), "{page}");
+}
+
+#[test]
+fn wrong_names_are_refused_with_the_nearest() {
+    for arguments in [&["--pair", "imull r64, r64", "nop"][..], &["imull"], &["--pair", "nop", "imull"]] {
+        let answer = answer(cyclescope(&["ports"]).args(arguments));
+        assert_eq!((answer.code, answer.stdout.as_str()), (Some(2), ""), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains("imul") && answer.stderr.contains("help: "), "{arguments:?}: {answer:?}");
+    }
+    for (arguments, words) in [
+        (&["--pair", "nop"][..], "2 values"),
+        (&["--pair", "nop", "nop", "--out", "x"], "cannot be used with"),
+        (&["--explain", "--pair", "nop", "nop"], "cannot be used with"),
+        (&["--explain", "nop", "--out", "x"], "cannot be used with"),
+        (&[], "required"),
+    ] {
+        let answer = answer(cyclescope(&["ports"]).args(arguments));
+        assert!(answer.code == Some(2) && answer.stderr.contains(words), "{arguments:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_cut_file_is_completed() {
+    let folder = folder();
+    let path = folder.path().join("a.jsonl").to_str().expect("text").to_string();
+    lines(&[&FORMS[..], &["--seed", "5", "--out", &path]].concat());
+    let whole = std::fs::read_to_string(&path).expect("a file");
+    let kinds = |text: &str| parse_lines(text).iter().map(|line| line["kind"].clone()).collect::<Vec<Value>>();
+    let expected = ["machine", "ports", "ports", "ports.classes"];
+    assert_eq!(kinds(&whole), expected);
+    let ends: Vec<usize> = whole.match_indices('\n').map(|(end, _)| end + 1).collect();
+    for cut in [ends[0], ends[0] + 9, ends[1], ends[2], whole.len() - 1, whole.len()] {
+        std::fs::write(&path, &whole[..cut]).expect("a file");
+        let resumed = answer(&mut cyclescope(&["ports", "--json", "--resume", &path]));
+        assert_eq!(resumed.code, Some(0), "{cut}: {resumed:?}");
+        assert_eq!(kinds(&resumed.stdout), expected, "{cut}");
+        let content = std::fs::read_to_string(&path).expect("a file");
+        assert_eq!(kinds(&content), expected, "{cut}");
+        assert!(cut < whole.len() || content == whole, "a complete file stays as it is");
+    }
+    std::fs::write(&path, &whole[..9]).expect("a file");
+    let headless = answer(&mut cyclescope(&["ports", "--resume", &path]));
+    assert!(headless.code == Some(2) && headless.stderr.contains("name the forms again"), "{headless:?}");
+    std::fs::write(&path, &whole).expect("a file");
+    let other = answer(&mut cyclescope(&["ports", "--resume", &path, "--seed", "6"]));
+    assert!(other.code == Some(2) && other.stderr.contains("seed was 5"), "{other:?}");
+}
+
+#[test]
+fn replay_gives_the_same_lines() {
+    let folder = folder();
+    let cases: [(&str, &[&str]); 2] =
+        [("pair", &["--pair", FORMS[0], FORMS[1]]), ("explained", &["--explain", FORMS[0], FORMS[1]])];
+    for (name, arguments) in cases {
+        let path = folder.path().join(name).to_str().expect("text").to_string();
+        let measured = lines(&[arguments, &["--evidence", &path]].concat());
+        let replayed = answer(&mut cyclescope(&["replay", "--json", &path]));
+        assert!(matches!(replayed.code, Some(0 | 5)), "{name}: {replayed:?}");
+        assert_eq!(parse_lines(&replayed.stdout), measured, "{name}");
+        let page = answer(cyclescope(&["replay", &path]).env("NO_COLOR", "1"));
+        assert!(page.stdout.lines().all(|line| line.chars().count() <= 80), "{page:?}");
+    }
+}
+
+#[test]
+fn closed_pipe_is_not_an_error() {
+    let cases: [&[&str]; 3] = [&[FORMS[0]], &["--json", FORMS[0]], &["--pair", FORMS[0], FORMS[1]]];
+    for arguments in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.args(["ports", "--quick"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 5)) && !said.contains("error"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn two_files_differ_where_one_proves_what_the_other_denies() {
+    let folder = folder();
+    let [a, b, cut] = ["a", "b", "cut"].map(|name| folder.path().join(name).to_str().expect("text").to_string());
+    lines(&[&FORMS[..], &["popcnt r64, r64", "--out", &a]].concat());
+    let compare = |arguments: &[&str]| answer(cyclescope(&["compare"]).args(arguments).env("NO_COLOR", "1"));
+    let same = compare(&["--json", &a, &a]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    let summary = &parse_lines(&same.stdout)[0];
+    assert_eq!((&summary["sharing"]["differ"], &summary["sharing"]["both"]), (&0.into(), &3.into()), "{summary}");
+    assert_eq!(summary["a"]["holds"], "ports");
+    // The other file denies each proof.
+    let whole = std::fs::read_to_string(&a).expect("a file");
+    let denied = whole.replace("\"standing\":\"free\"", "\"standing\":\"fits\"");
+    std::fs::write(&b, &denied).expect("a file");
+    let differ = compare(&["--json", "--fail-on-diff", &a, &b]);
+    let found = parse_lines(&differ.stdout);
+    let differences = found[0]["sharing"]["differ"].as_u64().expect("a number");
+    let listed: u64 = found[1..].iter().map(|line| line["pairs"].as_u64().expect("a number")).sum();
+    assert_eq!(listed, differences, "{differ:?}");
+    for line in &found[1..] {
+        assert_eq!((&line["part"], &line["a"]["answer"], &line["b"]["answer"]), (&"pair".into(), &"apart".into(), &"share".into()));
+        assert_eq!(line["a"]["mix"]["evidence"], "proves", "{line}");
+    }
+    let page = compare(&[&a, &b]);
+    assert!(page.code == Some(0) && page.stdout.contains("pairs of these"), "{page:?}");
+    assert!(page.stdout.lines().all(|line| line.chars().count() <= 80), "{page:?}");
+    // Without the last line there are no classes.
+    let ends: Vec<usize> = whole.match_indices('\n').map(|(end, _)| end + 1).collect();
+    std::fs::write(&cut, &whole[..ends[2]]).expect("a file");
+    let cut_answer = compare(&[&a, &cut]);
+    assert!(cut_answer.code == Some(2) && cut_answer.stderr.contains("ports --resume"), "{cut_answer:?}");
+    let refused = compare(&["--explain", &a, &b]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("--explain has no effect"), "{refused:?}");
+}
