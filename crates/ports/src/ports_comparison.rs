@@ -213,12 +213,8 @@ mod tests {
             class: Some(class.to_string()),
             ..PortsRow::without_ports(RowStart::named(code), PortsVerdict::Exact, String::new())
         };
-        let class = |form: &str| ClassRecord {
-            ports: String::new(),
-            count: 2,
-            forms: vec![form.to_string()],
-            solutions: 1,
-        };
+        let class =
+            |form: &str| ClassRecord { ports: String::new(), count: 2, forms: vec![form.to_string()], solutions: 1 };
         let share = |(classes, standing): &([usize; 2], UnionStanding)| ClassShare {
             classes: classes.to_vec(),
             low: 2,

@@ -54,8 +54,7 @@ impl SurveyedPorts {
         let slowness = |mix: &&ClassMix| mix.time.low / self.limit_class_mix(mix).free_cycles();
         let fastest = own().max_by(|one, other| rate(one).total_cmp(&rate(other)));
         let slowest = own().max_by(|one, other| slowness(one).total_cmp(&slowness(other)));
-        let most_own =
-            bounds.classes.list_classes().map(|class| self.findings.classes[class].ports).max().unwrap_or(0);
+        let most_own = bounds.classes.list_classes().map(|class| self.findings.classes[class].ports).max().unwrap_or(0);
         let proves = |shows: String| (MixEvidence::Proves, shows);
         let suggests = |shows: String| (MixEvidence::Suggests, shows);
         let at_least = (lower > most_own).then(|| proves(format!("they use at least {lower} ports together")));
@@ -66,9 +65,10 @@ impl SurveyedPorts {
                 Some(suggests("they share something that is no port".to_string())),
             ),
             UnionStanding::Fits => (at_least, Some(suggests(format!("they use at most {upper} ports together")))),
-            UnionStanding::Misassigned => {
-                (at_least, Some(suggests("they share something, but no number of ports explains all mixes".to_string())))
-            }
+            UnionStanding::Misassigned => (
+                at_least,
+                Some(suggests("they share something, but no number of ports explains all mixes".to_string())),
+            ),
             UnionStanding::Hidden => {
                 (Some((MixEvidence::Untold, "the slots allow no more: they may share a port".to_string())), None)
             }

@@ -231,9 +231,8 @@ fn rows_list_the_mixes_that_decided_them() {
     let found = survey_forms(&mut core, &surveyed, 6.0).unwrap();
     let mixes = |form: usize| found.list_row_mixes(form, form, &names);
     let beside = |form: usize, other: usize| {
-        let is_pair = |mix: &DecidingMix| {
-            mix.parts.len() == 2 && mix.parts.iter().any(|part| part.form == names[other].text)
-        };
+        let is_pair =
+            |mix: &DecidingMix| mix.parts.len() == 2 && mix.parts.iter().any(|part| part.form == names[other].text);
         mixes(form).into_iter().filter(is_pair).collect::<Vec<DecidingMix>>()
     };
     let evidence = |mixes: &[DecidingMix]| mixes.iter().map(|mix| mix.evidence).collect::<Vec<_>>();

@@ -12,8 +12,8 @@ use std::path::PathBuf;
     such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is compared with the largest measured latency \
     between explicit operands, or else between registers, or else from an address, or else any.")]
 pub struct CompareArgs {
-    /// Result file: from `cyclescope instr --out`, or printed by `cyclescope run --json` or
-    /// `cyclescope uarch --json`
+    /// Result file: from `cyclescope instr --out` or `cyclescope ports --out`, or printed by
+    /// `cyclescope run --json` or `cyclescope uarch --json`
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// Second result file, or a published table as a CSV file

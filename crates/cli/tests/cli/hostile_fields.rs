@@ -45,9 +45,10 @@ fn hostile_fields_reach_no_terminal() {
     )
     .expect("a file");
     let sweep = ["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--versus", "imul rax, rax"];
-    let made: [(&str, &[&str]); 5] = [
+    let made: [(&str, &[&str]); 6] = [
         ("points", &sweep),
         ("instr", &["instr", "--quick", "add r64, r64", "nop", "hlt"]),
+        ("ports", &["ports", "--quick", "imul r64, r64", "nop", "div r64"]),
         ("uarch", &["uarch", "--quick", "cache_line"]),
         ("core", &["uarch", "--quick", "rob", "cache_line"]),
         ("runs", &["ab", "--quick", "--budget", "0.1", "true", "true"]),
@@ -56,17 +57,20 @@ fn hostile_fields_reach_no_terminal() {
         let made = answer(&mut cyclescope(&[arguments, &["--out", &path(name)]].concat()));
         assert!(matches!(made.code, Some(0 | 5)), "{name}: {made:?}");
     }
-    let (instr, core) = (path("instr"), path("core"));
+    let (instr, core, ports) = (path("instr"), path("core"), path("ports"));
     // The file, and the command that reads the changed one.
-    let commands: [(&str, &[&str]); 13] = [
+    let commands: [(&str, &[&str]); 16] = [
         ("instr", &["compare", "--all", "--explain", &changed, &instr]),
         ("instr", &["compare", "--json", &changed, &instr]),
         ("points", &["compare", "--explain", &changed, &changed]),
         ("core", &["compare", &changed, &core]),
         ("core", &["compare", "--json", &core, &changed]),
+        ("ports", &["compare", "--all", &changed, &ports]),
+        ("ports", &["compare", "--json", &ports, &changed]),
         ("published", &["compare", "--explain", &instr, &changed]),
         ("points", &["run", "--resume", &changed, "--csv", &csv]),
         ("instr", &["instr", "--resume", &changed, "--csv", &csv, "--markdown", &markdown]),
+        ("ports", &["ports", "--resume", &changed, "--csv", &csv, "--markdown", &markdown]),
         ("uarch", &["uarch", "--resume", &changed, "--plots", &plots]),
         ("uarch", &["uarch", "--json", "--resume", &changed]),
         ("runs", &["ab", "--quick", "--budget", "0.1", "--markdown", "--against", &changed, "true"]),
@@ -99,7 +103,7 @@ fn hostile_fields_reach_no_terminal() {
             }
         }
     }
-    assert!(runs > 13 && refused > 0, "{refused} of {runs}");
+    assert!(runs > 16 && refused > 0, "{refused} of {runs}");
     println!("hostile fields: {runs} runs, {refused} refused");
 }
 

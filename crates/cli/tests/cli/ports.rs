@@ -200,7 +200,10 @@ fn two_files_differ_where_one_proves_what_the_other_denies() {
     let listed: u64 = found[1..].iter().map(|line| line["pairs"].as_u64().expect("a number")).sum();
     assert_eq!(listed, differences, "{differ:?}");
     for line in &found[1..] {
-        assert_eq!((&line["part"], &line["a"]["answer"], &line["b"]["answer"]), (&"pair".into(), &"apart".into(), &"share".into()));
+        assert_eq!(
+            (&line["part"], &line["a"]["answer"], &line["b"]["answer"]),
+            (&"pair".into(), &"apart".into(), &"share".into())
+        );
         assert_eq!(line["a"]["mix"]["evidence"], "proves", "{line}");
     }
     let page = compare(&[&a, &b]);

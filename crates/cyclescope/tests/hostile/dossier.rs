@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// A result file.
 pub const RESULTS: &str = include_str!("results.jsonl");
 
+/// A result file of `ports`.
+pub const PORTS: &str = include_str!("ports.jsonl");
+
 /// The session in the first line of a result file.
 pub fn session() -> Value {
     let line = RESULTS.lines().next().expect("a line");

@@ -56,6 +56,11 @@ fn any_evidence_of_points_is_handled() {
 }
 
 #[test]
+fn any_evidence_of_ports_is_handled() {
+    check("evidence_ports");
+}
+
+#[test]
 fn any_evidence_of_a_run_is_handled() {
     check("evidence_run");
 }
@@ -73,6 +78,11 @@ fn any_list_of_instructions_is_handled() {
 #[test]
 fn any_manifest_is_handled() {
     check("manifest");
+}
+
+#[test]
+fn any_ports_are_handled() {
+    check("ports");
 }
 
 #[test]
@@ -130,7 +140,9 @@ fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
 #[test]
 fn each_number_of_a_plan_may_have_any_value() {
     const VALUES: [&str; 7] = ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
-    for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run", "evidence_uarch"] {
+    for name in
+        ["evidence_instr", "evidence_marker", "evidence_points", "evidence_ports", "evidence_run", "evidence_uarch"]
+    {
         let Some(seed) = seeds::inputs_of(name).into_iter().next() else { continue };
         let mut good: Value = serde_json::from_slice(&seed).expect("JSON");
         let mut pointers = Vec::new();

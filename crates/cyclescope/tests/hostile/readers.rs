@@ -17,6 +17,7 @@ use cyclescope::study::instr::tables::summary::SurveySummary;
 use cyclescope::study::instr::tables::{compare, export};
 use cyclescope::study::instr::{form_list, session};
 use cyclescope::study::points;
+use cyclescope::study::ports::ports_comparison::{PortsTable, compare_sharing};
 use cyclescope_fuzz::InputShape;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -39,11 +40,13 @@ pub const READERS: &[Reader] = &[
     Reader { name: "evidence_instr", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_marker", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_points", shape: InputShape::WholeJson, read: dossier::replayed },
+    Reader { name: "evidence_ports", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_run", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_uarch", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "forms", shape: InputShape::Table, read: forms },
     Reader { name: "manifest", shape: InputShape::Json, read: dossier::manifest },
     Reader { name: "pasted", shape: InputShape::Bytes, read: pasted },
+    Reader { name: "ports", shape: InputShape::JsonLines, read: ports },
     Reader { name: "published", shape: InputShape::Table, read: published },
     Reader { name: "readings", shape: InputShape::Bytes, read: dossier::readings },
     Reader { name: "results", shape: InputShape::JsonLines, read: results },
@@ -96,6 +99,16 @@ fn samples(bytes: &[u8]) {
 fn snippets(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = points::read_list(text);
+}
+
+/// A result file of `ports`, compared with itself and with another one.
+fn ports(bytes: &[u8]) {
+    let Ok(Some(table)) = PortsTable::read(bytes) else { return };
+    let good = PortsTable::read(dossier::PORTS.as_bytes()).expect("good lines").expect("rows");
+    for other in [&table, &good] {
+        let _ = serde_json::to_string(&compare_sharing(&table, other));
+        let _ = serde_json::to_string(&compare_sharing(other, &table));
+    }
 }
 
 /// A published table, compared with measured rows.

@@ -15,15 +15,19 @@ use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::evaluate::plan::{EvaluatePlan, ExperimentTimes, split_candidates};
 use cyclescope::study::evaluate::{EvaluateStudy, ensemble_reader::SamplingSize};
+use cyclescope::study::instr::mixes::mix_timer::MixEffort;
 use cyclescope::study::instr::plan::{InstrOptions, InstrPlan};
+use cyclescope::study::instr::selection::{FormCriteria, list_forms};
 use cyclescope::study::instr::{InstrStudy, ResumedSurvey, experiments::survey_effort::SurveyEffort};
 use cyclescope::study::marker::bench::SelectedBench;
 use cyclescope::study::marker::compiled_design::{CompiledDesign, ProbeSet};
 use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use cyclescope::study::points::{self, PointLabel, PointsStudy};
+use cyclescope::study::ports::ports_plan::{PortsPlan, PortsQuestion};
+use cyclescope::study::ports::{PortsStudy, ResumedPorts};
 use cyclescope::study::run::RunStudy;
-use cyclescope::study::{self, StopReason, Study};
+use cyclescope::study::{self, GenericSession, StopReason, Study};
 use cyclescope_sim::{CoreModel, Scenario, SimulatedCore, SimulatedExecutor};
 use serde_json::{Value, json};
 use std::rc::Rc;
@@ -39,6 +43,7 @@ pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
         "events" => &EVENTS,
         "forms" => &FORMS,
         "pasted" => &PASTED,
+        "ports" => &[dossier::PORTS],
         "published" => &PUBLISHED,
         "results" => &[dossier::RESULTS],
         "samples" => &[SAMPLES],
@@ -90,6 +95,7 @@ pub fn record_evidence(study: &str) -> Option<Directory> {
         "instr" => Some(instr()),
         "marker" => marker(),
         "points" => Some(points()),
+        "ports" => Some(ports()),
         "run" => Some(run()),
         "uarch" => Some(uarch()),
         _ => None,
@@ -200,6 +206,30 @@ fn instr() -> Directory {
     let machine = json!({ "cpu": {} });
     let mut study =
         InstrStudy::new(plan, forms, machine, "cyclescope instr".to_string(), open, ResumedSurvey::default());
+    recorded(&mut study).expect("a simulated machine measures")
+}
+
+fn ports() -> Directory {
+    let subjects = ["Popcnt_r64_rm64 r64, r64", "Paddd_xmm_xmmm128 xmm, xmm"].map(str::to_string);
+    let criteria = FormCriteria { filters: subjects.to_vec(), ..FormCriteria::default() };
+    let forms = criteria.select(list_forms(CodeMode::Bits64)).expect("they exist");
+    let session = GenericSession {
+        version: "0".to_string(),
+        seed: 1,
+        quick: true,
+        clock: "rdtscp".to_string(),
+        executor: "simulated".to_string(),
+        cpu: 0,
+        subjects: subjects.to_vec(),
+        counters: None,
+    };
+    let mut plan = PortsPlan::new(plan(), PortsQuestion::Pair, session, String::new(), &Machine::detect());
+    plan.effort = MixEffort { orders: 1, first_layouts: 1, layouts: 2, rounds: 1, cycles: 300.0 };
+    plan.slot_effort = SurveyEffort { slots: true, ..EFFORT };
+    let open: ExecutorOpener = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::from_seed(1), 1))));
+    let machine = json!({ "cpu": {} });
+    let mut study =
+        PortsStudy::new(plan, forms, machine, "cyclescope ports".to_string(), open, ResumedPorts::default());
     recorded(&mut study).expect("a simulated machine measures")
 }
 

@@ -73,9 +73,7 @@ impl CompareInput {
 
     pub(super) fn print_warnings(&self) {
         match &self.content {
-            InputContent::Results(table)
-            | InputContent::Core { table, .. }
-            | InputContent::Ports { table, .. } => {
+            InputContent::Results(table) | InputContent::Core { table, .. } | InputContent::Ports { table, .. } => {
                 let Some(line) = table.cut else { return };
                 print_warning(&format!(
                     "{}, line {line} is incomplete and ignored: its program ended while writing it",
@@ -99,9 +97,9 @@ impl CompareInput {
 
     pub(super) fn processor(&self) -> Option<&str> {
         match &self.content {
-            InputContent::Results(table)
-            | InputContent::Core { table, .. }
-            | InputContent::Ports { table, .. } => table.processor(),
+            InputContent::Results(table) | InputContent::Core { table, .. } | InputContent::Ports { table, .. } => {
+                table.processor()
+            }
             InputContent::Reference(_) => None,
         }
     }

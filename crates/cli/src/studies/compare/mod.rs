@@ -308,6 +308,7 @@ mod tests {
     #[test]
     fn any_fields_are_compared_or_refused() {
         let instr = include_bytes!("../../../../cyclescope/tests/hostile/results.jsonl").to_vec();
+        let ports = include_bytes!("../../../../cyclescope/tests/hostile/ports.jsonl").to_vec();
         let runs = include_bytes!("../points/recorded_comparison.jsonl").to_vec();
         let core: Vec<String> = simulated_uarch_lines().iter().map(ToString::to_string).collect();
         let core = core.join("\n").into_bytes();
@@ -318,6 +319,7 @@ mod tests {
         // Each file is compared with a good one of its kind; changed ones differ from it.
         for (name, seed, good) in [
             ("fields_of_instr", &instr, &instr),
+            ("fields_of_ports", &ports, &ports),
             ("fields_of_runs", &runs, &runs),
             ("fields_of_uarch", &core, &core),
             ("fields_of_published", &published, &instr),

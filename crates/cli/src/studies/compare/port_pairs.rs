@@ -21,7 +21,8 @@ pub fn print_sharing(comparison: &SharingComparison, shown: usize, page: &mut Te
     page.begin_section(&format!("Pairs that share ports in one file only, {shown} of {all}"))?;
     for difference in &comparison.differences[..shown] {
         let [one, other] = &difference.forms;
-        let like = if difference.pairs > 1 { format!(", and {} pairs like it", difference.pairs - 1) } else { String::new() };
+        let like =
+            if difference.pairs > 1 { format!(", and {} pairs like it", difference.pairs - 1) } else { String::new() };
         page.print_row("pair", &to_one_line(&format!("`{one}` and `{other}`{like}")))?;
         for (letter, side) in [("  A", &difference.a), ("  B", &difference.b)] {
             page.print_row(letter, &to_one_line(&describe_side(side)))?;
