@@ -74,7 +74,6 @@ fn print_explanation(row: &PortsRow, page: &mut TextPage) -> Result<(), Failure>
         };
         page.print_row(evidence, &mix.shows)?;
         page.print_row("", &describe_mix(mix))?;
-        page.print_command("", &mix.repro)?;
     }
     Ok(())
 }
