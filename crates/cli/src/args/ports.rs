@@ -16,7 +16,7 @@ pub struct PortsArgs {
     /// Measure whether two forms get into each other's way
     #[arg(long, num_args = 2, value_names = ["FORM", "FORM"], conflicts_with_all = ["filters", "out", "resume"])]
     pub pair: Vec<String>,
-    /// Show the mixes that decided each verdict, and the commands that time them
+    /// Show the mixes that decided each verdict
     #[arg(long, conflicts_with_all = ["pair", "out", "resume"])]
     pub explain: bool,
     /// Write the machine's facts and each row to a new JSON-lines file

@@ -188,7 +188,7 @@ fn two_files_differ_where_one_proves_what_the_other_denies() {
     let same = compare(&["--json", &a, &a]);
     assert_eq!(same.code, Some(0), "{same:?}");
     let summary = &parse_lines(&same.stdout)[0];
-    assert_eq!((&summary["sharing"]["differ"], &summary["sharing"]["both"]), (&0.into(), &3.into()), "{summary}");
+    assert_eq!((&summary["differ"], &summary["both"]), (&0.into(), &3.into()), "{summary}");
     assert_eq!(summary["a"]["holds"], "ports");
     // The other file denies each proof.
     let whole = std::fs::read_to_string(&a).expect("a file");
@@ -196,7 +196,7 @@ fn two_files_differ_where_one_proves_what_the_other_denies() {
     std::fs::write(&b, &denied).expect("a file");
     let differ = compare(&["--json", "--fail-on-diff", &a, &b]);
     let found = parse_lines(&differ.stdout);
-    let differences = found[0]["sharing"]["differ"].as_u64().expect("a number");
+    let differences = found[0]["differ"].as_u64().expect("a number");
     let listed: u64 = found[1..].iter().map(|line| line["pairs"].as_u64().expect("a number")).sum();
     assert_eq!(listed, differences, "{differ:?}");
     for line in &found[1..] {

@@ -107,7 +107,7 @@ fn compare_ports(
     let SharingComparison { counts, differences } = comparison;
     if output.is_json() {
         let [a, b] = inputs.map(CompareInput::summarize_source);
-        output.write_record("compare", &SharingSummary { part: "summary", a, b, sharing: *counts })?;
+        output.write_record("compare", &SharingSummary { part: "sharing", a, b, counts: *counts })?;
         let mut lines = differences.iter().map(|difference| SharingLine { part: "pair", difference });
         lines.try_for_each(|line| output.write_record("compare", &line))?;
     } else {
@@ -131,7 +131,8 @@ struct SharingSummary<'a> {
     part: &'static str,
     a: SourceSummary<'a>,
     b: SourceSummary<'a>,
-    sharing: SharingCounts,
+    #[serde(flatten)]
+    counts: SharingCounts,
 }
 
 /// The other JSON lines for two results of `ports`.

@@ -2,7 +2,7 @@
 
 use crate::output::Failure;
 use crate::output::page::{TextPage, print_note};
-use crate::output::report_words::to_one_line;
+use crate::output::report_words::{format_count, to_one_line};
 use crate::studies::ports::describe_mix;
 use cyclescope::study::ports::ports_comparison::{SharingAnswer, SharingComparison, SharingSide};
 
@@ -21,8 +21,10 @@ pub fn print_sharing(comparison: &SharingComparison, shown: usize, page: &mut Te
     page.begin_section(&format!("Pairs that share ports in one file only, {shown} of {all}"))?;
     for difference in &comparison.differences[..shown] {
         let [one, other] = &difference.forms;
-        let like =
-            if difference.pairs > 1 { format!(", and {} pairs like it", difference.pairs - 1) } else { String::new() };
+        let like = match difference.pairs {
+            1 => String::new(),
+            pairs => format!(", and {} like it", format_count(pairs as u64 - 1, "pair")),
+        };
         page.print_row("pair", &to_one_line(&format!("`{one}` and `{other}`{like}")))?;
         for (letter, side) in [("  A", &difference.a), ("  B", &difference.b)] {
             page.print_row(letter, &to_one_line(&describe_side(side)))?;
