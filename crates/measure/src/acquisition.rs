@@ -49,10 +49,12 @@ impl Acquisition {
     }
 
     /// Whether a loop's branch may hide its copies: an iteration takes as long as the branch,
-    /// however little the copies need. The estimate is the cost of the only snippet.
-    pub fn may_hide_copies(&self, estimate: &CostEstimate) -> bool {
+    /// however little the copies need. The estimate is that of the cost, a share of a copy of the only
+    /// snippet.
+    pub fn may_hide_copies(&self, cost: &CostFormula, estimate: &CostEstimate) -> bool {
         let [unit] = self.units.as_slice() else { return false };
-        self.shape.loop_count > 1 && 4.0 * *unit as f64 * estimate.cost.value < HIDDEN_CYCLES
+        let share: f64 = cost.weights().map(|(_, weight)| weight).sum();
+        self.shape.loop_count > 1 && 4.0 * *unit as f64 * estimate.cost.value < HIDDEN_CYCLES * share
     }
 }
 

@@ -35,7 +35,7 @@ impl MeasurementSession<'_> {
     pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &CostFormula) -> CostJudgement {
         let estimate = estimate_cost(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = check_linear_and_settled(&estimate);
-        let hidden = estimate.as_ref().is_some_and(|estimate| acquisition.may_hide_copies(estimate));
+        let hidden = estimate.as_ref().is_some_and(|estimate| acquisition.may_hide_copies(cost, estimate));
         CostJudgement { estimate, linear, settled, hidden }
     }
 

@@ -202,7 +202,7 @@ fn check_linearity(measurement: &CostMeasurement, estimate: &CostEstimate) -> Op
 /// loop's branch, however little the copies need.
 fn check_loop_slack(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
     let Acquisition { shape, units, layouts, .. } = &*measurement.acquisition;
-    if !measurement.acquisition.may_hide_copies(estimate) {
+    if !measurement.acquisition.may_hide_copies(&measurement.cost, estimate) {
         return None;
     }
     let [.., long] = call::snippet_calls(0);

@@ -14,23 +14,28 @@ use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects};
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 const SPREAD: f64 = 0.02;
 
-/// The record of a mix whose orders repeat it so often and cost this much in all. Layouts differ by
-/// some per cent.
+/// A machine whose layouts differ by some per cent.
+fn spread_machine() -> Scenario {
+    let layout = SimulatedLayoutEffects { relative: SPREAD, ..SimulatedLayoutEffects::default() };
+    Scenario { layout, jitter: 2.0, ..Scenario::default() }
+}
+
+fn copies_plan() -> Plan {
+    Plan { lengthen: LengthenBy::Copies, layouts: 8, layouts_most: 8, precision: PRECISION, ..Plan::simulated() }
+}
+
+/// The record of a mix whose orders repeat it so often and cost this much in all.
 fn measure_mix(orders: &[(usize, f64)], seed: u64) -> RunRecord {
+    measure_mix_on(spread_machine(), copies_plan(), orders, seed)
+}
+
+fn measure_mix_on(machine: Scenario, plan: Plan, orders: &[(usize, f64)], seed: u64) -> RunRecord {
     let snippet = |number: usize| Snippet::parse(&format!("add rax, {}", 1000 + number)).unwrap();
     let subjects: Vec<RunSubject> = (0..orders.len()).map(|number| snippet(number).into()).collect();
     let costs = orders.iter().enumerate().map(|(number, (_, cost))| (snippet(number).code().to_vec(), *cost));
-    let layout = SimulatedLayoutEffects { relative: SPREAD, ..SimulatedLayoutEffects::default() };
-    let scenario = Scenario { costs: costs.collect(), layout, jitter: 2.0, ..Scenario::default() };
+    let scenario = Scenario { costs: costs.collect(), ..machine };
     let open = Box::new(move || Ok(Box::new(SimulatedExecutor::new(scenario.clone(), seed)) as Box<dyn Executor>));
-    let plan = Plan {
-        lengthen: LengthenBy::Copies,
-        layouts: 8,
-        layouts_most: 8,
-        precision: PRECISION,
-        seed,
-        ..Plan::simulated()
-    };
+    let plan = Plan { seed, ..plan };
     let order = |(number, (repeats, _)): (usize, &(usize, f64))| MixOrderRecord {
         order: format!("random {number}"),
         repeats: *repeats,
@@ -61,6 +66,16 @@ fn the_cost_is_that_of_one_mix_in_the_fastest_order() {
     }
     assert!((record.cost.value.unwrap() / 9.0 - 1.0).abs() < 3.0 * SPREAD, "{:?}", record.cost);
     assert!(record.versus.is_none() && record.variants.is_empty());
+}
+
+#[test]
+fn a_mix_of_less_than_a_core_cycle_has_a_number() {
+    let plan = Plan { lengthen: LengthenBy::LoopedCopies, unit: Some(2), ..copies_plan() };
+    for orders in [&[(54, 25.0)][..], &[(54, 25.0), (54, 30.0)]] {
+        let record = measure_mix_on(spread_machine(), plan.clone(), orders, 3);
+        let value = record.cost.value.unwrap_or_else(|| panic!("{:?}", record.caveats));
+        assert!(record.loop_count.is_some() && (value / (25.0 / 54.0) - 1.0).abs() < 3.0 * SPREAD, "{value}");
+    }
 }
 
 #[test]
