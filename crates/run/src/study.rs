@@ -407,8 +407,18 @@ impl RunStudy {
         let mut subjects = self.subjects().map_err(missing_code_error)?;
         let mut mix = self.plan.mix.clone();
         if let Some(mix) = &mut mix {
-            let costs = self.measure_orders(mix, &subjects, executor, answers, follow)?;
-            subjects = vec![subjects.swap_remove(mix.choose_order(costs))];
+            let mut runs = self.measure_orders(mix, &subjects, executor, answers, follow)?;
+            let cost = |run: &RunOutcome| run.cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
+            let costs = runs.iter().map(|run| cost(run).unwrap_or(Quantity::refused(Unit::CoreCycles))).collect();
+            let Some(fastest) = mix.choose_order(costs) else {
+                // Any order may be far slower than the fastest, so its own cost would say nothing.
+                let snippet = &subjects[0].instances[0];
+                let facts = RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model };
+                let record = RunRecord { mix: Some(mix.clone()), ..runs[0].to_record(&facts) };
+                self.run = Some(runs.swap_remove(0));
+                return Ok(record);
+            };
+            subjects = vec![subjects.swap_remove(fastest)];
         }
         let snippets: Vec<Snippet> = subjects.iter().map(|subject| subject.instances[0].clone()).collect();
         let repeats = mix.as_ref().and_then(MixRecord::fastest_order).map(|order| order.repeats);
@@ -494,7 +504,7 @@ impl RunStudy {
         executor: &mut dyn Executor,
         answers: &MachineAnswers,
         follow: &mut dyn StudyFollower,
-    ) -> Result<Vec<Quantity>, Error> {
+    ) -> Result<Vec<RunOutcome>, Error> {
         let repeats = mix.orders.iter().map(|order| order.repeats);
         let question = SubjectCosts::from_subjects(subjects.to_vec()).of_equal_parts(repeats).to_question();
         for instances in question.snippets() {
@@ -504,9 +514,7 @@ impl RunStudy {
         let seed = mix_seeds(self.measurement_plan().seed, ORDERS_SEED);
         let plan = Plan { seed, ..self.measurement_plan().clone() };
         let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, &plan, self.required_precision(), watch)?;
-        let cost = |run: &RunOutcome| run.cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
-        Ok(runs.iter().map(|run| cost(run).unwrap_or(Quantity::refused(Unit::CoreCycles))).collect())
+        Ok(run_question(answers, executor, &question, &plan, self.required_precision(), watch)?)
     }
 
     /// Whether the cost in a loop and the cost without one are both measured.

@@ -15,7 +15,8 @@ pub struct MixRecord {
     pub bounds: Vec<MixBoundRecord>,
     /// The orders of the copies. All are measured in one pass, which chooses the fastest.
     pub orders: Vec<MixOrderRecord>,
-    /// The name of the fastest order, whose cost is that of another pass.
+    /// The name of the fastest order, whose cost is that of another pass; `None` if none of several
+    /// orders has a cost, so that the mix has none.
     pub fastest: Option<String>,
 }
 
@@ -80,12 +81,13 @@ impl MixRecord {
         self.orders.iter().find(|order| Some(&order.order) == self.fastest.as_ref())
     }
 
-    /// Enters the costs of the first pass. Returns the index of the fastest order: the first without
-    /// any cost.
-    pub fn choose_order(&mut self, costs: Vec<Quantity>) -> usize {
+    /// Enters the costs of the first pass. Returns the index of the fastest order: the only one, or
+    /// `None` if none of several has a cost.
+    pub fn choose_order(&mut self, costs: Vec<Quantity>) -> Option<usize> {
         let known = costs.iter().enumerate().filter_map(|(at, cost)| Some((at, cost.value?)));
-        let fastest = known.min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at);
-        self.fastest = Some(self.orders[fastest].order.clone());
+        let least = known.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(at, _)| at);
+        let fastest = least.or((costs.len() == 1).then_some(0));
+        self.fastest = fastest.map(|at| self.orders[at].order.clone());
         self.orders.iter_mut().zip(costs).for_each(|(order, cost)| order.cost = Some(cost));
         fastest
     }
@@ -105,9 +107,11 @@ mod tests {
         let mut mix = MixRecord { parts: Vec::new(), chains: Vec::new(), bounds: Vec::new(), orders, fastest: None };
         let cost = |value| Quantity::new(Interval::with_margin(value, 0.1), Unit::CoreCycles);
         let costs = vec![cost(3.5), Quantity::refused(Unit::CoreCycles), cost(3.0)];
-        assert_eq!((mix.choose_order(costs.clone()), mix.fastest.as_deref()), (2, Some("random 1")));
+        assert_eq!((mix.choose_order(costs.clone()), mix.fastest.as_deref()), (Some(2), Some("random 1")));
         assert_eq!(mix.orders[0].cost, Some(costs[0]));
         assert!(!mix.is_sound(3), "it has no form");
-        assert_eq!(mix.choose_order(vec![costs[1]; 3]), 0);
+        assert_eq!((mix.choose_order(vec![costs[1]; 3]), mix.fastest.as_deref()), (None, None));
+        mix.orders.truncate(1);
+        assert_eq!((mix.choose_order(vec![costs[1]]), mix.fastest.as_deref()), (Some(0), Some("blocks")));
     }
 }

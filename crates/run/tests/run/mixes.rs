@@ -9,7 +9,7 @@ use cyclescope_measure::result::record::{MixOrderRecord, MixPartRecord, MixRecor
 use cyclescope_measure::study::Study;
 use cyclescope_measure::{LengthenBy, Plan, Precision};
 use cyclescope_run::study::{RunStudy, RunSubject};
-use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects};
+use cyclescope_sim::{Scenario, SimulatedBuffer, SimulatedExecutor, SimulatedLayoutEffects};
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 const SPREAD: f64 = 0.02;
@@ -76,6 +76,18 @@ fn a_mix_of_less_than_a_core_cycle_has_a_number() {
         let value = record.cost.value.unwrap_or_else(|| panic!("{:?}", record.caveats));
         assert!(record.loop_count.is_some() && (value / (25.0 / 54.0) - 1.0).abs() < 3.0 * SPREAD, "{value}");
     }
+}
+
+#[test]
+fn no_order_is_chosen_if_none_has_a_number() {
+    let buffer = Some(SimulatedBuffer { copies: 6.0, cost: 1.0 });
+    let plan = Plan { unit: Some(2), ..copies_plan() };
+    let orders = [(2, 24.0), (3, 27.0)];
+    let record = measure_mix_on(Scenario { buffer, ..spread_machine() }, plan, &orders, 3);
+    let mix = record.mix.expect("a mix");
+    assert_eq!((record.cost.value, mix.fastest), (None, None), "{:?}", record.caveats);
+    assert!(mix.orders.iter().all(|order| order.cost.is_some_and(|cost| cost.value.is_none())));
+    assert!(!record.caveats.is_empty());
 }
 
 #[test]

@@ -23,17 +23,23 @@ pub fn print_orders(mix: &MixRecord, output: &mut Output) -> Result<(), Failure>
 
 /// What the cost is, and what may limit it.
 pub fn describe_mix(mix: &MixRecord) -> Vec<String> {
-    let order = mix.fastest.as_deref().unwrap_or("only");
     let costs: Vec<f64> = mix.orders.iter().filter_map(|order| order.cost?.value).collect();
     let range = costs.iter().copied().fold(f64::INFINITY, f64::min)..costs.iter().copied().fold(0.0, f64::max);
-    let mut lines = vec![match costs.len() {
-        0 | 1 => format!("core cycles of one mix: {order}"),
-        count => format!(
-            "core cycles of one mix in the fastest of {count} programs: {order}; another pass over all, {:.3} to \
-             {:.3}, chose it",
-            range.start, range.end
+    let mut lines = vec![match &mix.fastest {
+        None => format!("none of {} programs of the mix has a number, so none is the fastest", mix.orders.len()),
+        Some(order) if mix.orders.len() == 1 => format!("core cycles of one mix: {order}"),
+        Some(order) => format!(
+            "core cycles of one mix in the fastest of {} programs: {order}; another pass over all, {:.3} to {:.3}, \
+             chose it",
+            costs.len(),
+            range.start,
+            range.end
         ),
     }];
+    let missing = mix.orders.len() - costs.len();
+    if mix.fastest.is_some() && mix.orders.len() > 1 && missing > 0 {
+        lines.push(format!("{missing} other programs have no number, of which one may be faster"));
+    }
     lines.extend(mix.bounds.iter().enumerate().map(|(at, bound)| {
         let MixBoundRecord { resource, needed, per_cycle, cycles } = bound;
         let least = if at == 0 { "at least" } else { "and" };
