@@ -243,17 +243,20 @@ impl PortsStudy {
         let pair = [one, other];
         let counts = plan_pair_counts(pair);
         let mixes: Vec<_> = counts.iter().map(|counts| build_pair_mix([first, second], *counts)).collect();
-        let timed: Vec<PairMix> = source
-            .time_mixes(&mixes)?
-            .into_iter()
-            .zip(counts)
-            .filter_map(|(outcome, counts)| match outcome {
-                MixOutcome::Timed(time) => Some(PairMix { counts, time }),
-                MixOutcome::Refused(_) => None,
-            })
-            .collect();
+        let (mut timed, mut refusal) = (Vec::new(), None);
+        for (outcome, counts) in source.time_mixes(&mixes)?.into_iter().zip(counts) {
+            match outcome {
+                MixOutcome::Timed(time) => timed.push(PairMix { counts, time }),
+                MixOutcome::Refused(why) => refusal = Some(why),
+            }
+        }
         let names = [records[0].name(), records[1].name()];
-        let verdict = judge_pair(pair, [&names[0], &names[1]], &timed, width.unwrap_or(f64::INFINITY));
+        let verdict = match refusal {
+            Some(why) if timed.is_empty() => {
+                PairVerdict { share: PairShare::Untold, union: None, why: format!("no mix of both has a time: {why}") }
+            }
+            _ => judge_pair(pair, [&names[0], &names[1]], &timed, width.unwrap_or(f64::INFINITY)),
+        };
         let mixes = timed.iter().map(|mix| PairMixRecord::new(mix, pair, width)).collect();
         Ok(PairRecord::new(records, verdict, mixes, width, repro))
     }

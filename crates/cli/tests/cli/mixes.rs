@@ -119,3 +119,14 @@ fn dispatch_slots_of_a_table_limit_a_mix() {
     let other = answer(cyclescope(&["run", "--quick", "--table", path]).args(["--mix", "add r64, r64"]));
     assert!(other.stderr.contains("no dispatch slots of `add r64, r64`"), "{other:?}");
 }
+
+#[test]
+fn a_pair_that_can_not_be_mixed_says_why() {
+    let said = answer(&mut cyclescope(&["ports", "--quick", "--pair", "vaddps xmm, xmm, xmm", "addps xmm, xmm"]));
+    if said.code == Some(3) {
+        return cyclescope_skipped::report_skipped(&said.stderr);
+    }
+    let words = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let whys = ["a form can't be mixed", "no mix of both has a time: legacy and VEX vector code must not mix"];
+    assert!(said.code == Some(5) && whys.iter().any(|why| words.contains(&format!("why {why}"))), "{said:?}");
+}
