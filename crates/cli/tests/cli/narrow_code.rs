@@ -69,6 +69,18 @@ fn what_a_mode_lacks_is_refused_with_its_remedy() {
 }
 
 #[test]
+fn what_needs_ring_0_needs_64_bit_code_too() {
+    if run(&["--quick", "nop"]).is_none() {
+        return;
+    }
+    for (arguments, code) in [(&["hlt"][..], 4), (&["nop", "--clock", "cpuid-rdtsc-cr0-rdtsc"], 3)] {
+        let said = answer(cyclescope(&["run", "--bits", "32"]).args(arguments));
+        let remedy = "add --executor kernel, which takes 64-bit code";
+        assert!(said.code == Some(code) && said.stderr.contains(remedy), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
 fn snippets_have_data_and_come_from_listings_and_assemblers() {
     let data = "section .data\nalign 16\nones: dd 1.0, 1.0, 1.0, 1.0\nplace: dd ones\nsection .text\n\
                 addps xmm0, [ones]\nmov ecx, [place]\nmov edx, [ones+esi*4-4]\nadd edx, [ecx+4]\nxor esi, esi\n";

@@ -67,7 +67,7 @@ pub(super) const WORKER_LOST: &str = "if memory ran out (see `dmesg`), allow mor
 const ACCESS: &str = "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; in 32-bit \
     code through EBX, EDI, ESI, ESP or EBP";
 const FETCHED: &str = "a branch led there, where no code is: calls and jumps must stay within the snippet";
-const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel";
+const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel, which takes 64-bit code";
 const PROTECTION: &str = "the processor names no address: an operand is not aligned as required (MOVAPS and \
     CMPXCHG16B need a multiple of 16, which R14 is), an address is not canonical, or the system forbids the \
     instruction here";

@@ -133,7 +133,7 @@ pub fn user_capabilities(machine: &Machine) -> Capabilities {
         narrow_code: narrow_code::check_code_segment(),
         control_registers: Err(MissingCapability {
             why: "it writes a control register, which only ring 0 may",
-            remedy: "add --executor kernel, or choose another clock (--clock list)",
+            remedy: "choose another clock (--clock list), or add --executor kernel, which takes 64-bit code",
         }),
         cycle_counter: CounterAvailability::AskSystem,
         aperf: Fact::Known(false),
