@@ -9,6 +9,7 @@ use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlac
 use crate::input::signature::{BitReading, FunctionTypes, Parameter, Pointee, Signature, ValueType};
 use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural, word_bytes};
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 
 /// The arguments of a call as the command line has them.
 #[derive(Debug, Clone, Copy)]
@@ -117,8 +118,13 @@ fn bind_by_kind(
                 return Err(Failure::usage(text, Some(types.absence_remedy())));
             }
         };
-        let words = encode_value(&value_type, value, memory)
-            .map_err(|why| Failure::usage(format!("{value} can't be an argument: {why}"), None))?;
+        let words = encode_value(&value_type, value, memory).map_err(|why| {
+            // A number of 64 bits has two words in 32-bit code.
+            let halves = "give the low and the high half of a 64-bit number as two arguments";
+            let remedy = format!("{halves}, or {}", types.absence_remedy());
+            let remedy = (memory.mode() == CodeMode::Bits32).then_some(remedy.as_str());
+            Failure::usage(format!("{value} can't be an argument: {why}"), remedy)
+        })?;
         placed.push(&value_type, &words);
     }
     let values: Vec<&ArgValue> = first.iter().chain(rest.iter().map(|given| &given.value)).collect();

@@ -314,6 +314,17 @@ fn what_32_bit_functions_lack_is_named() {
 }
 
 #[test]
+fn without_types_a_number_of_64_bits_is_two_arguments() {
+    let Some(files) = NarrowFiles::new() else { return };
+    let text = format!("{CHECK}void f(long long n) {{ CHECK(n == 0x100000002); }}\n");
+    let object = files.build("cc", &["-m32", "-c"], &files.write("wide.c", &text), "wide.o");
+    let object = object.expect("an object file");
+    let whole = error_text(&run("--elf", &object, &["--call", "f(0x100000002)"], &[2]));
+    assert!(whole.contains("the low and the high half") && whole.contains("-g"), "{whole}");
+    run("--elf", &object, &["--call", "f(2, 1)"], &[0, 5]);
+}
+
+#[test]
 fn a_compiler_without_32_bit_code_is_unavailable() {
     let Some(files) = NarrowFiles::new() else { return };
     let compiler =
