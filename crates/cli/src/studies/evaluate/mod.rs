@@ -98,7 +98,7 @@ impl StudyView for EvaluateView {
         }
         match self.chosen_detail(found) {
             TextDetail::Summary => {
-                summary::print_summary(&mut page, found, &study.around)?;
+                summary::print_summary(&mut page, found, &study.around, study.plan.mode)?;
                 print_events(&mut page, found)?;
             }
             TextDetail::Numbers | TextDetail::Reasons => print_details(&mut page, study, found)?,

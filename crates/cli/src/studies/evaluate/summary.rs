@@ -5,6 +5,7 @@ use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{format_count, shorten_text};
 use crate::output::{Failure, Output, WIDTH};
 use comfy_table::CellAlignment;
+use cyclescope::asm::CodeMode;
 use cyclescope::executor::DEFAULT_OFFER;
 use cyclescope::study::evaluate::contamination::{Contamination, ContaminationFault, FAULTS, PromiseVerdict};
 use cyclescope::study::evaluate::evaluation::{Evaluation, MethodEvaluation};
@@ -23,8 +24,13 @@ const ROWS_LEAST: usize = 4;
 const VALUE_WIDTH: usize = WIDTH - 20;
 
 /// Prints the verdict and the methods.
-pub fn print_summary(page: &mut TextPage, evaluation: &Evaluation, around: &EvaluateOrigin) -> Result<(), Failure> {
-    page.begin_section(&shorten_text(&format!("Timing methods on {}, CPU {}", around.cpu_model, around.cpu), WIDTH))?;
+pub fn print_summary(
+    page: &mut TextPage,
+    evaluation: &Evaluation,
+    around: &EvaluateOrigin,
+    mode: CodeMode,
+) -> Result<(), Failure> {
+    page.begin_section(&describe_title(around, mode))?;
     let mut used = FRAME_LINES;
     for verdict in &evaluation.verdicts {
         used += print_verdict(page, verdict)?;
@@ -36,6 +42,12 @@ pub fn print_summary(page: &mut TextPage, evaluation: &Evaluation, around: &Eval
         "overhead: core cycles of an empty pair. 1 by: readings that resolve one core cycle. lets in: faults seen next \
          to other code; !: against a promise; ?: others are undecided. --why prints every table and reason.",
     )
+}
+
+/// The title, with the mode of the code if it is not the usual one.
+fn describe_title(around: &EvaluateOrigin, mode: CodeMode) -> String {
+    let code = if mode.is_default() { String::new() } else { format!(" in {}-bit code", mode.bits()) };
+    shorten_text(&format!("Timing methods{code} on {}, CPU {}", around.cpu_model, around.cpu), WIDTH)
 }
 
 /// Prints the recommendations of an executor, and returns the number of lines.
@@ -162,6 +174,14 @@ mod tests {
     use super::*;
     use cyclescope::machine::fact::Fact;
     use cyclescope::statistics::Interval;
+
+    #[test]
+    fn the_title_names_32_bit_code() {
+        let around =
+            EvaluateOrigin { cpu: 1, cpu_model: "Zen".to_string(), seed: 1, repro: "cyclescope evaluate".to_string() };
+        assert_eq!(describe_title(&around, CodeMode::Bits64), "Timing methods on Zen, CPU 1");
+        assert_eq!(describe_title(&around, CodeMode::Bits32), "Timing methods in 32-bit code on Zen, CPU 1");
+    }
 
     #[test]
     fn faults_are_named_shortly() {

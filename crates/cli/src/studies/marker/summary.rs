@@ -25,7 +25,9 @@ const WIDE_CYCLES: f64 = 0.5;
 pub fn print_summary(page: &mut TextPage, found: &MarkerFindings) -> Result<(), Failure> {
     let records = &found.records;
     let Some(first) = records.first() else { return tables::print_skipped(page, &found.skipped) };
-    let title = format!("Markers on {}, CPU {}: core cycles in {}", first.cpu_model, first.cpu, describe_loop(first));
+    let code = if first.bits.is_default() { String::new() } else { format!(" in {}-bit code", first.bits.bits()) };
+    let place = format!("{}, CPU {}", first.cpu_model, first.cpu);
+    let title = format!("Markers{code} on {place}: core cycles in {}", describe_loop(first));
     page.begin_section(&shorten_text(&title, WIDTH))?;
     print_states(page, records, &first.context)?;
     print_control(page, records, &first.context)?;
@@ -210,6 +212,7 @@ fn format_cycles(value: f64) -> String {
 mod tests {
     use super::super::simulated_records::simulated_record;
     use super::*;
+    use cyclescope::asm::CodeMode;
     use cyclescope::study::marker::marker_findings::{PublishedRecord, SkippedRecord};
     use cyclescope::study::marker::source::design;
 
@@ -252,5 +255,18 @@ mod tests {
         ] {
             assert!(printed.contains(part), "{part}: {printed}");
         }
+    }
+
+    #[test]
+    fn the_title_names_32_bit_code() {
+        let title = |bits| {
+            let records = vec![MarkerRecord { bits, ..simulated_record("flag", "dormant", 0.0, None) }];
+            let published = PublishedRecord { source: "", machine: "", figures: Vec::new(), conclusions: Vec::new() };
+            let found = MarkerFindings { records, skipped: Vec::new(), published };
+            let printed = Output::capture(false, |output| print_summary(&mut TextPage::new(output), &found));
+            String::from_utf8(printed).unwrap().trim_start().lines().next().unwrap_or_default().to_string()
+        };
+        assert!(title(CodeMode::Bits64).starts_with("Markers on a machine, CPU 1"), "{}", title(CodeMode::Bits64));
+        assert!(title(CodeMode::Bits32).starts_with("Markers in 32-bit code on a machine, CPU 1"));
     }
 }
