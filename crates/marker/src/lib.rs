@@ -2,8 +2,8 @@
 //!
 //! A [`source::design`] is text. The build compiles it into functions: a loop with the marker and
 //! the same loop without it ([`compiled_design`]). Custom loops and designs that need packages are
-//! compiled at run time ([`custom_loop`]). So are markers in 32-bit code ([`narrow_image`]). [`anatomy`] identifies the marker's instructions and
-//! their path.
+//! compiled at run time ([`custom_loop`]). So are markers in 32-bit code ([`static_program`]).
+//! [`anatomy`] identifies the marker's instructions and their path.
 //!
 //! [`copy_region`] copies functions to many addresses and patches them as real tracers do. The
 //! listeners of library markers are in `listener`. A [`mod@bench`] runs all of them in each
@@ -34,7 +34,6 @@ pub(crate) mod listener;
 pub mod marker_findings;
 mod marker_programs;
 pub mod marker_selection;
-pub mod narrow_image;
 pub(crate) mod placement_cost;
 pub mod record;
 #[cfg(test)]
@@ -42,6 +41,7 @@ mod simulated_bench;
 pub mod source;
 pub mod speeds;
 pub mod state;
+pub mod static_program;
 mod study;
 pub mod survey;
 pub mod tested_conclusions;

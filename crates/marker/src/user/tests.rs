@@ -3,9 +3,9 @@
 use super::*;
 use crate::anatomy::CodePath;
 use crate::bench::call;
-use crate::narrow_image::NarrowAddresses;
 use crate::source::c::table_symbol;
 use crate::source::{context, design, library};
+use crate::static_program::NarrowAddresses;
 use crate::survey::PROOF_LOOPS;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::machine::Machine;
@@ -35,8 +35,8 @@ fn compile_narrow(name: &str, contexts: &[&str]) -> Option<(Vec<CompiledDesign>,
         return None;
     };
     assert!(built.status.success() && built.stderr.is_empty(), "{}", String::from_utf8_lossy(&built.stderr));
-    let image = addresses.load_image(&file).expect("a program of 32-bit code");
-    let find = |name: &str| image.find_symbol(name).expect("the program has it");
+    let program = addresses.load_program(&file).expect("a program of 32-bit code");
+    let find = |name: &str| program.find_symbol(name).expect("the program has it");
     // SAFETY: both are tables of the program, which stays in memory.
     unsafe {
         let designs = vec![CompiledDesign::read_table(find(&table_symbol(design)), CodeMode::Bits32)];

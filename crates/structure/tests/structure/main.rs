@@ -203,7 +203,7 @@ const CLAIMS: &[Claim] = &[
             // Each bench of `marker` has code that only its executor can hold.
             "marker/src/catalog.rs",
             "marker/src/kernel/",
-            "marker/src/narrow_image.rs",
+            "marker/src/static_program.rs",
             "marker/src/user.rs",
             // Code that the kernel module refuses is skipped for its reason.
             "instr/src/experiments/ring_0.rs",

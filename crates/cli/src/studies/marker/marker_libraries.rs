@@ -14,11 +14,11 @@ use cyclescope::record::exit;
 use cyclescope::study::marker::compiled_design::{CompiledDesign, ProbeSet};
 use cyclescope::study::marker::custom_loop::{COMPILER_FLAGS, CustomLoop, UnfitLoop};
 use cyclescope::study::marker::marker_findings::SkippedRecord;
-use cyclescope::study::marker::narrow_image::NarrowAddresses;
 use cyclescope::study::marker::source::context::LoopContext;
 use cyclescope::study::marker::source::design::SiteDesign;
 use cyclescope::study::marker::source::design::definition::DesignPackage;
 use cyclescope::study::marker::source::{c, library};
+use cyclescope::study::marker::static_program::NarrowAddresses;
 use std::path::{Path, PathBuf};
 
 /// The source of the user's loop.
@@ -184,8 +184,8 @@ impl NarrowProgram {
     fn load(&self, loaded: &mut LoadedMarkers) -> Result<(), Failure> {
         let file = cyclescope::input::read_input(&self.path, InputKind::Code)
             .map_err(|error| Failure::usage(error.to_string(), None))?;
-        let image = self.addresses.load_image(&file).map_err(Error::from)?;
-        let find = |name: &str| image.find_symbol(name).map_err(Error::from);
+        let program = self.addresses.load_program(&file).map_err(Error::from)?;
+        let find = |name: &str| program.find_symbol(name).map_err(Error::from);
         let (probes, hits) = (find("cyclescope_probes")?, find("marker_hits")?);
         // SAFETY: the tables come from files with the text of `source`, in a program that stays loaded.
         unsafe {

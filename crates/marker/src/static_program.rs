@@ -26,7 +26,7 @@ pub struct NarrowAddresses {
 
 /// The symbols of a loaded program.
 #[derive(Debug)]
-pub struct NarrowImage {
+pub struct StaticProgram {
     symbols: HashMap<String, u64>,
 }
 
@@ -50,7 +50,7 @@ impl NarrowAddresses {
     /// # Errors
     ///
     /// Fails if the file is no such program, or if the system refuses the memory.
-    pub fn load_image(self, file: &[u8]) -> Result<NarrowImage, RunError> {
+    pub fn load_program(self, file: &[u8]) -> Result<StaticProgram, RunError> {
         let file: ElfFile32<Endianness> = ElfFile32::parse(file).map_err(|error| refuse_file(&error.to_string()))?;
         for segment in file.segments() {
             let (address, bytes) = (segment.address(), segment.size());
@@ -65,11 +65,11 @@ impl NarrowAddresses {
         let symbol = |symbol: object::read::elf::ElfSymbol32<Endianness>| {
             symbol.name().ok().map(|name| (name.to_string(), symbol.address()))
         };
-        Ok(NarrowImage { symbols: file.symbols().filter_map(symbol).collect() })
+        Ok(StaticProgram { symbols: file.symbols().filter_map(symbol).collect() })
     }
 }
 
-impl NarrowImage {
+impl StaticProgram {
     /// The address of a symbol.
     ///
     /// # Errors
