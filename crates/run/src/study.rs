@@ -331,8 +331,14 @@ impl RunStudy {
         let subjects = self.subjects().map_err(missing_code_error)?;
         let (snippet, texts) = (&subjects[0].instances[0], self.plan.advice.as_ref());
         let mut record = result.map_err(|error| adapt_advice_of_error(error, snippet, texts))?;
+        let states = self.run.as_ref().map_or(&[][..], |run| &run.measurement.unsteady);
         for caveat in record.caveats.iter_mut().filter(|caveat| caveat.code == CaveatKind::NotSteady) {
-            caveat.text = adapt_advice(&caveat.text, snippet, texts);
+            // A mix has no setup that restores a state.
+            let state = states.iter().find_map(|state| caveat.text.strip_suffix(state.remedy.as_str()));
+            caveat.text = match state.filter(|_| self.plan.mix.is_some()) {
+                Some(state) => format!("{state}leave this form out of the mix"),
+                None => adapt_advice(&caveat.text, snippet, texts),
+            };
         }
         Ok(RunRecord { repro: self.plan.repro.clone(), ..record })
     }

@@ -41,6 +41,17 @@ fn chains_are_reported() {
 }
 
 #[test]
+fn advice_about_a_state_names_no_option_that_mixes_lack() {
+    let mix = ["run", "--quick", "--mix", "div r64; imul r64, r64", "--ratio", "1:4"];
+    let line = json(&mix, &[0, 5]);
+    let caveats = line["caveats"].as_array().expect("a list");
+    for caveat in caveats.iter().filter(|caveat| caveat["code"] == "not_steady") {
+        let text = caveat["text"].as_str().expect("text");
+        assert!(text.ends_with("leave this form out of the mix") && !text.contains("--setup"), "{text}");
+    }
+}
+
+#[test]
 fn mixes_that_can_not_be_measured_say_why() {
     for (arguments, words) in [
         (&["--mix", ""][..], "names no instruction"),
