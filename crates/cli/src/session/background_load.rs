@@ -201,7 +201,7 @@ impl LoadRecord {
         let ticks = self.ticks.map(|ticks| format!("{ticks:.3} TSC ticks"));
         let times: Vec<String> = [cycles, ticks].into_iter().flatten().collect();
         let time = if times.is_empty() { String::new() } else { format!("; {} a copy", times.join(", ")) };
-        let shared = if self.shared { ", in the memory that R14 of both points to" } else { "" };
+        let shared = if self.shared { ", in memory that both share" } else { "" };
         format!("`{}`{share} on CPU {}{sibling}{shared}{time}", self.snippet, self.cpu)
     }
 }
