@@ -21,6 +21,7 @@ use cyclescope::study::instr::selection::{FormCriteria, UnmatchedCriterion, list
 use cyclescope::study::instr::session::LinkCostsRecord;
 use cyclescope::study::run::VARIANTS_MOST;
 use iced_x86::{Instruction, OpKind, Register};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The orders of a mix.
@@ -193,7 +194,17 @@ fn find_target(text: &str) -> Result<TargetForm, Failure> {
         });
     }
     let criteria = FormCriteria { filters: vec![text.to_string()], ..FormCriteria::default() };
-    let mut found = criteria.select(all).map_err(|unmatched| refuse_text(text, &unmatched))?;
+    let found = criteria.select(all).map_err(|unmatched| refuse_text(text, &unmatched))?;
+    pick_form(text, found)
+}
+
+/// The one of these forms that a text names. Fails if they are of several operands, and none has just this
+/// name.
+pub fn pick_form(text: &str, mut found: Vec<TargetForm>) -> Result<TargetForm, Failure> {
+    let is_exact = |target: &TargetForm| form_name(target).eq_ignore_ascii_case(text);
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
     // The shorter encoding, as an assembler takes it.
     found.sort_by_key(|target| target.encoding() == "evex");
     let first = form_name(&found[0]);
@@ -201,7 +212,9 @@ fn find_target(text: &str) -> Result<TargetForm, Failure> {
     if others.is_empty() {
         return Ok(found.swap_remove(0));
     }
-    let mut listed: Vec<String> = [first].into_iter().chain(others).collect();
+    // Several encodings have the same name.
+    let names: BTreeSet<String> = [first].into_iter().chain(others).collect();
+    let mut listed: Vec<String> = names.into_iter().collect();
     // The common sizes first.
     listed.sort_by_key(|name| !(name.contains("r64, ") || name.ends_with("r64") || name.contains("xmm")));
     let listed: Vec<String> = listed.into_iter().take(LISTED_FORMS).map(|name| format!("`{name}`")).collect();

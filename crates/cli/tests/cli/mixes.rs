@@ -140,4 +140,7 @@ fn a_pair_that_can_not_be_mixed_says_why() {
     let words = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let whys = ["a form can't be mixed", "no mix of both has a time: legacy and VEX vector code must not mix"];
     assert!(said.code == Some(5) && whys.iter().any(|why| words.contains(&format!("why {why}"))), "{said:?}");
+    let said = answer(&mut cyclescope(&["ports", "--pair", "add", "imul r64, r64"]));
+    assert!(said.code == Some(2) && said.stderr.contains("`add` names several forms"), "{said:?}");
+    assert_eq!(said.stderr.matches("`add r64, r64`").count(), 1, "{said:?}");
 }

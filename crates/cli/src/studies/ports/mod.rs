@@ -6,6 +6,7 @@ mod session;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, PortsArgs};
+use crate::input::mix_source::pick_form;
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::evidence::evidence_failure;
@@ -99,7 +100,7 @@ fn select_forms(filters: &[String]) -> Result<Vec<TargetForm>, Failure> {
 
 /// The form with this name: the first one, if several encodings have it.
 fn find_form(name: &str) -> Result<TargetForm, Failure> {
-    Ok(select_forms(&[name.to_string()])?.swap_remove(0))
+    pick_form(name, select_forms(&[name.to_string()])?)
 }
 
 /// How the result is presented.
