@@ -76,7 +76,7 @@ pub(super) fn launch_worker(
     inherited.sort_unstable();
     inherited.dedup();
     let [process, thread] = create_process(shared.number(), &inherited)?;
-    let (process, pid) = (process, process_number(&thread));
+    let pid = thread_number(&thread);
     let job = match confinement.in_job.then(|| make_job(&process, confinement.memory)) {
         None => None,
         Some(Ok(job)) => Some(job),
@@ -102,10 +102,10 @@ fn create_event() -> Result<SystemHandle, StartFailure> {
     SystemHandle::take(unsafe { CreateEventW(&attributes, 0, 0, ptr::null()) }).map_err(failed("CreateEvent"))
 }
 
-/// The number of the process of a thread.
-fn process_number(thread: &SystemHandle) -> i32 {
+/// The number of a thread.
+fn thread_number(thread: &SystemHandle) -> i32 {
     // SAFETY: the handle is open.
-    unsafe { windows_sys::Win32::System::Threading::GetProcessIdOfThread(thread.raw()) as i32 }
+    unsafe { windows_sys::Win32::System::Threading::GetThreadId(thread.raw()) as i32 }
 }
 
 /// Makes a process of this program that has not begun, with these handles and no others: the process

@@ -18,6 +18,7 @@ pub(super) use super::worker::called_functions;
 
 /// A running worker. Dropping it ends it.
 pub(super) struct WorkerProcess {
+    /// The number of its thread, by which its time is counted.
     pub(super) pid: i32,
     pub(super) process: SystemHandle,
     /// The job that it is in; closing it ends the worker.
@@ -66,7 +67,7 @@ const SPIN_ITERATIONS: u32 = 500;
 const SLICE: Duration = Duration::from_millis(64);
 
 impl WorkerProcess {
-    /// The worker's process number.
+    /// The number of the worker's thread.
     pub(super) fn pid(&self) -> i32 {
         self.pid
     }

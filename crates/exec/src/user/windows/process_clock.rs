@@ -1,32 +1,32 @@
-//! The processor time of another process.
+//! The processor time of a worker: that of its thread, because Wine knows that of no other process.
 
 use super::handle::SystemHandle;
 use cyclescope_core::process_state::ProcessState;
 use std::time::{Duration, Instant};
 use windows_sys::Win32::Foundation::FILETIME;
-use windows_sys::Win32::System::Threading::{GetProcessTimes, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION};
+use windows_sys::Win32::System::Threading::{GetThreadTimes, OpenThread, THREAD_QUERY_LIMITED_INFORMATION};
 
-/// A clock that counts a process's time on processors.
+/// A clock that counts a worker's time on processors.
 #[derive(Debug)]
 pub(super) struct ProcessClock {
-    process: SystemHandle,
+    thread: SystemHandle,
     /// Its time when the clock was opened, and when that was.
     opened: (Duration, Instant),
 }
 
 impl ProcessClock {
-    /// The clock of a process; `None` if the system refuses it.
-    pub(super) fn open(pid: i32) -> Option<ProcessClock> {
+    /// The clock of a worker whose thread has this number; `None` if the system refuses it.
+    pub(super) fn open(thread: i32) -> Option<ProcessClock> {
         // SAFETY: takes no pointers.
-        let process = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid as u32) };
+        let thread = unsafe { OpenThread(THREAD_QUERY_LIMITED_INFORMATION, 0, thread as u32) };
         let mut clock =
-            ProcessClock { process: SystemHandle::take(process).ok()?, opened: (Duration::ZERO, Instant::now()) };
+            ProcessClock { thread: SystemHandle::take(thread).ok()?, opened: (Duration::ZERO, Instant::now()) };
         clock.opened.0 = clock.read_times()?;
         Some(clock)
     }
 
-    /// Its time so far. Wine does not count that of another process: as long as the count stays the
-    /// same, elapsed time takes its place.
+    /// Its time so far. As long as the count stays the same, elapsed time takes its place, because
+    /// some systems don't count.
     pub(super) fn read(&self) -> Option<Duration> {
         let (before, when) = self.opened;
         let now = self.read_times()?;
@@ -37,7 +37,7 @@ impl ProcessClock {
         let mut times = [FILETIME::default(); 4];
         let [created, ended, system, user] = &mut times;
         // SAFETY: all times live through the call.
-        if unsafe { GetProcessTimes(self.process.raw(), created, ended, system, user) } == 0 {
+        if unsafe { GetThreadTimes(self.thread.raw(), created, ended, system, user) } == 0 {
             return None;
         }
         let hundreds = |time: FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
