@@ -56,6 +56,9 @@ mod time_limit;
 #[cfg(windows)]
 #[path = "windows/worker.rs"]
 mod worker;
+#[cfg(windows)]
+#[path = "windows/worker_contents.rs"]
+mod worker_contents;
 #[cfg_attr(windows, path = "windows/worker_events.rs")]
 mod worker_events;
 
@@ -66,6 +69,8 @@ pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
 pub use faults::signal_name;
 pub use narrow_code::{find_narrow_segment, reserve_narrow_addresses};
 pub use options::UserOptions;
+#[cfg(windows)]
+pub use worker_contents::{load_library, place_code};
 
 use super::isolated_call::{divide_count, isolate_call};
 use super::lock::{CpuLock, LockState};

@@ -8,10 +8,12 @@ use super::handle::{SystemHandle, handle_from_number};
 use super::options::UserOptions;
 use super::process::{STARTING_WORKER, WorkerProcess, last_errno};
 use super::regions::WorkerRegions;
-use super::setup::{self, WorkerStart};
+use super::setup::{self, WorkerOrigin, WorkerStart};
+use super::worker_contents;
 use super::worker_events::WorkerEvents;
 use cyclescope_core::error::RunError;
 use cyclescope_worker::area::AreaBacking;
+use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::OsStrExt;
 use std::ptr;
@@ -75,7 +77,7 @@ pub(super) fn launch_worker(
     }
     inherited.sort_unstable();
     inherited.dedup();
-    let [process, thread] = create_process(shared.number(), &inherited)?;
+    let [process, thread] = create_process(shared.number(), start.origin, &inherited)?;
     let pid = thread_number(&thread);
     let job = match confinement.in_job.then(|| make_job(&process, confinement.memory)) {
         None => None,
@@ -110,11 +112,15 @@ fn thread_number(thread: &SystemHandle) -> i32 {
 
 /// Makes a process of this program that has not begun, with these handles and no others: the process
 /// and its thread.
-fn create_process(shared: i32, inherited: &[HANDLE]) -> Result<[SystemHandle; 2], StartFailure> {
+fn create_process(shared: i32, origin: WorkerOrigin, inherited: &[HANDLE]) -> Result<[SystemHandle; 2], StartFailure> {
     let program = std::env::current_exe().map_err(failed("GetModuleFileName"))?;
     let wide = |text: &std::ffi::OsStr| text.encode_wide().chain([0]).collect::<Vec<u16>>();
     let program = wide(program.as_os_str());
-    let mut line = wide(format!("{WORKER_NAME} {shared}").as_ref());
+    let mut line = OsString::from(format!("{WORKER_NAME} {shared}"));
+    if origin == WorkerOrigin::Copy {
+        line.push(worker_contents::describe_contents());
+    }
+    let mut line = wide(&line);
     let mut bytes = 0;
     // SAFETY: the first call only says how long the list is. All that the others use lives until the
     // process is made.

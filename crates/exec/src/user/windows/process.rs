@@ -2,6 +2,7 @@
 
 use super::handle::SystemHandle;
 use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
+use super::worker_contents;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::process_state::ProcessState;
@@ -10,8 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use windows_sys::Win32::Foundation::{WAIT_FAILED, WAIT_OBJECT_0};
+use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::Threading::{
-    GetExitCodeProcess, SetEvent, TerminateProcess, WaitForMultipleObjects, WaitForSingleObject,
+    GetCurrentProcess, GetExitCodeProcess, SetEvent, TerminateProcess, WaitForMultipleObjects, WaitForSingleObject,
 };
 
 pub(super) use super::worker::called_functions;
@@ -204,6 +206,7 @@ impl WorkerEnd {
             WorkerEnd::Exited(errno @ 1..=0xffff) => {
                 RunError::from_system_call("mapping the worker's memory", "MapViewOfFileEx", errno)
             }
+            WorkerEnd::Exited(code) => worker_contents::explain_exit(code).unwrap_or_else(|| self.into_error()),
             end => end.into_error(),
         }
     }
@@ -230,9 +233,18 @@ pub(super) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// Memory of this process: a worker is no copy of it.
-pub(super) fn read_own_memory(_address: u64, _bytes: usize) -> Option<Vec<u8>> {
-    None
+/// Memory of a library whose functions are called: this process has it at the same address as its
+/// workers.
+pub(super) fn read_own_memory(address: u64, bytes: usize) -> Option<Vec<u8>> {
+    if !worker_contents::is_in_library(address) {
+        return None;
+    }
+    let (mut read, mut count) = (vec![0; bytes], 0);
+    // SAFETY: the buffer has room for these bytes, and the system checks the addresses.
+    let done = unsafe {
+        ReadProcessMemory(GetCurrentProcess(), address as *const _, read.as_mut_ptr().cast(), bytes, &mut count) != 0
+    };
+    (done && count == bytes).then_some(read)
 }
 
 /// Refuses code with an instruction that calls the kernel.

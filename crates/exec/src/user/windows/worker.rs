@@ -13,6 +13,7 @@ use super::process::last_errno;
 use super::protections::LOW_INTEGRITY;
 use super::regions::{SETUP_IN_SECTION, SHARED_AT, SHARED_BYTES};
 use super::setup::{LaunchSetup, SETUP_CALLS};
+use super::worker_contents;
 use cyclescope_platform::{cpus, error_code, time};
 use cyclescope_worker::area::{AreaBacking, AreaSetup};
 use cyclescope_worker::command::{WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
@@ -22,6 +23,7 @@ use cyclescope_worker::setup::WorkerSetup;
 use cyclescope_worker::stub::{self, RestoredState};
 use cyclescope_worker::view::{self, ARENA_BYTES, COMMAND_BYTES, EVICTION_BYTES, SETUP_BYTES};
 use cyclescope_worker::{command, serve};
+use std::ffi::OsString;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use windows_sys::Win32::Foundation as status;
@@ -76,7 +78,7 @@ unsafe extern "C" fn begin_if_worker() {
     }
     let shared = arguments.next().and_then(|number| number.to_str()?.parse().ok());
     // SAFETY: this process is the worker, and runs nothing else.
-    unsafe { begin(handle_from_number(shared.unwrap_or(0))) }
+    unsafe { begin(handle_from_number(shared.unwrap_or(0)), arguments) }
 }
 
 /// Ends this process at once.
@@ -95,11 +97,14 @@ static DONE: AtomicI32 = AtomicI32::new(0);
 /// A failed step: its number, the index of the call, and the error.
 type StepFailure = (u32, usize, i32);
 
-unsafe fn begin(shared: HANDLE) -> ! {
+unsafe fn begin(shared: HANDLE, contents: impl Iterator<Item = OsString>) -> ! {
     // SAFETY: the caller has written a setup at this offset of the section.
     let setup = unsafe {
         // No dialogue appears when it ends.
         SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
+        if let Err(code) = worker_contents::load_contents(contents) {
+            end_process(code as u32);
+        }
         let at = map_section(shared, FILE_MAP_READ, SETUP_IN_SECTION, SETUP_BYTES, 0);
         &*at.unwrap_or_else(|errno| end_process(errno as u32)).cast::<LaunchSetup>()
     };
