@@ -5,7 +5,9 @@
 //! value gets the buffer, a number never does. Without a signature, each value has the kind that its text shows.
 
 use crate::args::{ArgValue, BUFFER_START, CallArgument};
-use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlace, classify_result, find_alignment};
+use crate::input::calling_convention::{
+    ArgumentWord, CallConvention, PlacedArguments, ResultPlace, classify_result, find_alignment,
+};
 use crate::input::signature::{BitReading, FunctionTypes, Parameter, Pointee, Signature, ValueType};
 use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural, word_bytes};
 use crate::output::Failure;
@@ -47,12 +49,12 @@ impl BoundCall {
 
     /// Whether another function finds arguments of its own kinds in the places of this call's.
     pub fn has_kinds_of(&self, other: &Signature) -> bool {
-        let Ok(result) = classify_result(&other.result, self.placed.mode) else { return false };
+        let Ok(result) = classify_result(&other.result, self.placed.convention.mode()) else { return false };
         let is_special = |result: &ResultPlace| matches!(result, ResultPlace::Memory(_) | ResultPlace::X87);
         if matches!(self.result, ResultPlace::Memory(_)) || is_special(&result) {
             return false;
         }
-        let mut placed = PlacedArguments::new(result, self.placed.mode);
+        let mut placed = PlacedArguments::new(result, self.placed.convention);
         for parameter in &other.parameters {
             placed.push(&parameter.value_type, &[]);
         }
@@ -90,7 +92,7 @@ fn bind_by_kind(
         GivenArguments::AfterBuffer(rest) => (&[BUFFER_START], rest),
     };
     let word_bytes = word_bytes(memory.mode());
-    let mut placed = PlacedArguments::new(ResultPlace::Unknown, memory.mode());
+    let mut placed = PlacedArguments::new(ResultPlace::Unknown, CallConvention::of_system(memory.mode()));
     for (value, parameter) in
         first.iter().map(|value| (value, None)).chain(rest.iter().map(|given| (&given.value, given.name.as_ref())))
     {
@@ -129,9 +131,9 @@ fn bind_by_kind(
     }
     let values: Vec<&ArgValue> = first.iter().chain(rest.iter().map(|given| &given.value)).collect();
     Ok(BoundCall {
+        counts_vectors: placed.convention == CallConvention::SystemV,
         placed,
         result: ResultPlace::Unknown,
-        counts_vectors: true,
         text: describe_call(name, values.iter().map(|value| value.to_string())),
         implied: Vec::new(),
         largest: values.iter().map(|value| count_of(value, memory)).max().unwrap_or(0),
@@ -177,7 +179,7 @@ impl SignatureBinding<'_> {
             self.refuse(text, "measure a function that returns a number, an address or a structure")
         })?;
         let (chosen, surplus) = self.choose_values(given)?;
-        let mut placed = PlacedArguments::new(result, self.memory.mode());
+        let mut placed = PlacedArguments::new(result, CallConvention::of_system(self.memory.mode()));
         for (parameter, chosen) in parameters.iter().zip(&chosen) {
             let words = encode_value(&parameter.value_type, &chosen.value, self.memory).map_err(|why| {
                 let text = format!("{} can't be `{}`: {why}", chosen.value, parameter.text);

@@ -3,7 +3,9 @@
 
 use crate::input::argument_binding::BoundCall;
 use crate::input::call_encoding::{CallEncoding, RESULT_LINKS, STACK_ALIGNMENT, second_register};
-use crate::input::calling_convention::{ArgumentWord, INTEGER_REGISTERS, PlacedArguments, ResultPlace};
+use crate::input::calling_convention::{
+    ArgumentWord, CallConvention, INTEGER_REGISTERS, MICROSOFT_REGISTERS, PlacedArguments, ResultPlace,
+};
 use cyclescope::asm::CodeMode;
 use cyclescope::record::SerializedBy;
 use cyclescope::snippet::Snippet;
@@ -17,10 +19,20 @@ const SETUP_REGISTER: Register = Register::RBP;
 const ZERO_REGISTER: Register = Register::R13;
 const ARGUMENT_REGISTERS: [Register; INTEGER_REGISTERS] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+const MICROSOFT_ARGUMENT_REGISTERS: [Register; MICROSOFT_REGISTERS] =
+    [Register::RCX, Register::RDX, Register::R8, Register::R9];
 /// Intermediate values; no argument is passed in it.
 const SCRATCH: Register = Register::R11;
 
-/// Encodes the calls.
+/// The general registers of a function's first arguments.
+fn argument_registers(convention: CallConvention) -> &'static [Register] {
+    match convention {
+        CallConvention::Microsoft => &MICROSOFT_ARGUMENT_REGISTERS,
+        CallConvention::SystemV | CallConvention::Narrow => &ARGUMENT_REGISTERS,
+    }
+}
+
+/// Encodes the calls. On Windows other registers have the arguments, and the stack always has a part.
 ///
 /// ```text
 /// mov r12, function      ; init: R14 points to the buffer, RBX to texts and the second buffer
@@ -93,7 +105,12 @@ fn frame_bytes(placed: &PlacedArguments, result: ResultPlace) -> u64 {
 
 /// The offset of the result's memory from RSP.
 fn result_offset(placed: &PlacedArguments) -> u64 {
-    (8 * placed.stack.len() as u64).next_multiple_of(STACK_ALIGNMENT)
+    stack_offset(placed, placed.stack.len()).next_multiple_of(STACK_ALIGNMENT)
+}
+
+/// The offset of an argument from RSP.
+fn stack_offset(placed: &PlacedArguments, index: usize) -> u64 {
+    placed.convention.shadow_bytes() + 8 * index as u64
 }
 
 /// Machine code under construction.
@@ -149,18 +166,19 @@ impl CodeBuilder<'_> {
             if waits && index == 0 && integers.is_empty() && vectors.is_empty() {
                 self.add(Instruction::with2(Code::Add_r64_rm64, SCRATCH, Register::RAX));
             }
-            let place = MemoryOperand::with_base_displ(Register::RSP, 8 * index as i64);
+            let place = MemoryOperand::with_base_displ(Register::RSP, stack_offset(placed, index) as i64);
             self.add(Instruction::with2(Code::Mov_rm64_r64, place, SCRATCH));
         }
-        for (index, (register, word)) in ARGUMENT_REGISTERS.into_iter().zip(integers).enumerate() {
-            self.load_word(register, *word, placed);
+        let registers = argument_registers(placed.convention);
+        for (index, (register, word)) in registers.iter().zip(integers).enumerate() {
+            self.load_word(*register, *word, placed);
             if waits && index == 0 {
-                self.add(Instruction::with2(Code::Add_r64_rm64, register, Register::RAX));
+                self.add(Instruction::with2(Code::Add_r64_rm64, *register, Register::RAX));
             }
         }
         if waits && integers.is_empty() {
             // The empty function returns it.
-            self.add(Instruction::with2(Code::Mov_rm64_r64, ARGUMENT_REGISTERS[0], Register::RAX));
+            self.add(Instruction::with2(Code::Mov_rm64_r64, registers[0], Register::RAX));
         }
         for (index, bits) in vectors.iter().enumerate() {
             self.load_number(SCRATCH, *bits);
@@ -172,6 +190,52 @@ impl CodeBuilder<'_> {
         }
         if call.counts_vectors {
             self.add(Instruction::with2(Code::Mov_r32_imm32, Register::EAX, vectors.len() as u32));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::signature::{BitReading, ValueType};
+    use cyclescope::asm::Listing;
+
+    #[test]
+    fn functions_of_windows_get_their_arguments_by_position() {
+        let mut placed = PlacedArguments::new(ResultPlace::Unknown, CallConvention::Microsoft);
+        let integer = |placed: &mut PlacedArguments, word| {
+            placed.push(&ValueType::integer(8, BitReading::Unknown), &[word]);
+        };
+        let double = |placed: &mut PlacedArguments, number: f64| {
+            placed.push(&ValueType::Float { bytes: 8 }, &[ArgumentWord::Bits(number.to_bits())]);
+        };
+        integer(&mut placed, ArgumentWord::Bits(1));
+        double(&mut placed, 2.0);
+        integer(&mut placed, ArgumentWord::Buffer(0));
+        double(&mut placed, 4.0);
+        integer(&mut placed, ArgumentWord::Bits(5));
+        double(&mut placed, 6.0);
+        let call = BoundCall {
+            placed,
+            result: ResultPlace::Unknown,
+            counts_vectors: false,
+            text: String::new(),
+            implied: Vec::new(),
+            largest: 0,
+        };
+        let encoding = CallEncoding { call: &call, function: 0x1000, setup: None, callbacks: &[], serialized: None };
+        let snippet = encode_wide_call(&encoding, "");
+        let text = |code: &[u8]| Listing::from_code(code, CodeMode::Bits64).text().to_string();
+        assert!(text(snippet.init()).contains("sub rsp, 0x30"), "{}", text(snippet.init()));
+        let code = text(snippet.code());
+        for part in [
+            "mov r11, 5; mov qword ptr [rsp+0x20], r11",
+            "mov r11, 0x4018000000000000; mov qword ptr [rsp+0x28], r11",
+            "mov rcx, 1; mov rdx, 0x4000000000000000; mov r8, r14; mov r9, 0x4010000000000000",
+            "mov r11, 0; movq xmm0, r11; mov r11, 0x4000000000000000; movq xmm1, r11; mov r11, 0; movq xmm2, r11; \
+             mov r11, 0x4010000000000000; movq xmm3, r11; call r12",
+        ] {
+            assert!(code.replace('\n', "; ").contains(part), "{part}: {code}");
         }
     }
 }

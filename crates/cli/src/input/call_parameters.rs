@@ -150,7 +150,7 @@ impl CallParameters {
             let encode = |function, text: &str| -> Snippet {
                 let FunctionInstance { setup, callbacks, .. } = instance;
                 let encoding = CallEncoding { call, function, setup: *setup, callbacks, serialized };
-                match call.placed.mode {
+                match call.placed.convention.mode() {
                     CodeMode::Bits64 => encode_wide_call(&encoding, text),
                     CodeMode::Bits32 => encode_narrow_call(&encoding, text),
                 }

@@ -8,16 +8,58 @@
 //! In 32-bit code (System V ABI for i386, 2.2) all arguments are on the stack, in words of 4 bytes.
 //! Floating point numbers are returned on the x87 stack, structures in memory, whose address the
 //! function takes from the stack.
+//!
+//! Windows passes one word per argument (Microsoft x64 calling convention): the first four in the general
+//! register and the vector register of their position, the others on the stack above 32 bytes that the
+//! function may use. A function without a declaration gets a floating point number in both registers.
 
 use crate::input::signature::{RecordType, ValueType};
 use cyclescope::asm::CodeMode;
+use cyclescope_platform::processor::PASSES_BY_POSITION;
 
 /// Integer registers for arguments: RDI, RSI, RDX, RCX, R8 and R9.
 pub const INTEGER_REGISTERS: usize = 6;
 /// Vector registers for arguments: XMM0 to XMM7.
 pub const VECTOR_REGISTERS: usize = 8;
+/// Arguments in registers on Windows: RCX, RDX, R8 and R9, or XMM0 to XMM3.
+pub const MICROSOFT_REGISTERS: usize = 4;
+/// Bytes of stack below the arguments there, which the function may use.
+pub const SHADOW_BYTES: u64 = 32;
 /// Bytes of a word of the stack in 32-bit code.
 pub const NARROW_WORD: u64 = 4;
+
+/// How functions take their arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallConvention {
+    /// 64-bit code of Linux.
+    #[default]
+    SystemV,
+    /// 64-bit code of Windows.
+    Microsoft,
+    /// 32-bit code.
+    Narrow,
+}
+
+impl CallConvention {
+    /// The convention of this system's functions of a mode.
+    pub fn of_system(mode: CodeMode) -> CallConvention {
+        match mode {
+            CodeMode::Bits64 if PASSES_BY_POSITION => CallConvention::Microsoft,
+            CodeMode::Bits64 => CallConvention::SystemV,
+            CodeMode::Bits32 => CallConvention::Narrow,
+        }
+    }
+
+    /// The mode of its code.
+    pub fn mode(self) -> CodeMode {
+        if self == CallConvention::Narrow { CodeMode::Bits32 } else { CodeMode::Bits64 }
+    }
+
+    /// Bytes of stack below the arguments.
+    pub fn shadow_bytes(self) -> u64 {
+        if self == CallConvention::Microsoft { SHADOW_BYTES } else { 0 }
+    }
+}
 
 /// A word of an argument: eight bytes, or four in 32-bit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,13 +125,13 @@ pub struct StackScalar {
 /// The arguments of a call in their places.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacedArguments {
-    /// The mode of the function.
-    pub mode: CodeMode,
+    /// How the function takes them.
+    pub convention: CallConvention,
     /// For the integer registers in order.
     pub integers: Vec<ArgumentWord>,
-    /// For the lower halves of the vector registers in order.
+    /// For the lower halves of the vector registers in order; 0 for one that has no argument.
     pub vectors: Vec<u64>,
-    /// On the stack, from RSP on.
+    /// On the stack, from RSP on, or above the shadow bytes.
     pub stack: Vec<ArgumentWord>,
     /// The numbers and addresses on the stack of 32-bit code.
     pub scalars: Vec<StackScalar>,
@@ -99,23 +141,27 @@ pub struct PlacedArguments {
 }
 
 impl PlacedArguments {
-    /// Starts the arguments of a function of a mode with this result.
-    pub fn new(result: ResultPlace, mode: CodeMode) -> PlacedArguments {
+    /// Starts the arguments of a function with this result.
+    pub fn new(result: ResultPlace, convention: CallConvention) -> PlacedArguments {
         let hidden = if matches!(result, ResultPlace::Memory(_)) { vec![ArgumentWord::Result] } else { Vec::new() };
-        match mode {
-            CodeMode::Bits64 => PlacedArguments { mode, integers: hidden, ..PlacedArguments::default() },
-            CodeMode::Bits32 => {
+        match convention {
+            CallConvention::SystemV | CallConvention::Microsoft => {
+                PlacedArguments { convention, integers: hidden, ..PlacedArguments::default() }
+            }
+            CallConvention::Narrow => {
                 let address = |word| StackScalar { word, bytes: NARROW_WORD, is_float: false };
                 let scalars = (0..hidden.len()).map(address).collect();
-                PlacedArguments { mode, stack: hidden, scalars, ..PlacedArguments::default() }
+                PlacedArguments { convention, stack: hidden, scalars, ..PlacedArguments::default() }
             }
         }
     }
 
     /// Adds an argument of this type, whose bytes are these words.
     pub fn push(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
-        if self.mode == CodeMode::Bits32 {
-            return self.push_narrow(value_type, words);
+        match self.convention {
+            CallConvention::SystemV => {}
+            CallConvention::Microsoft => return self.push_microsoft(value_type, words),
+            CallConvention::Narrow => return self.push_narrow(value_type, words),
         }
         let ArgumentPassing::Registers(classes) = classify_value(value_type) else {
             self.kinds.push(Vec::new());
@@ -132,6 +178,23 @@ impl PlacedArguments {
             match (class, word) {
                 (RegisterClass::Vector, ArgumentWord::Bits(bits)) => self.vectors.push(*bits),
                 _ => self.integers.push(*word),
+            }
+        }
+    }
+
+    fn push_microsoft(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
+        let is_float = matches!(value_type, ValueType::Float { .. });
+        self.kinds.push(vec![if is_float { RegisterClass::Vector } else { RegisterClass::Integer }]);
+        for word in words {
+            let position = self.integers.len();
+            if position == MICROSOFT_REGISTERS {
+                self.stack.push(*word);
+                continue;
+            }
+            self.integers.push(*word);
+            if let (true, ArgumentWord::Bits(bits)) = (is_float, word) {
+                self.vectors.resize(position, 0);
+                self.vectors.push(*bits);
             }
         }
     }
@@ -159,7 +222,7 @@ impl PlacedArguments {
     /// have the layout of another one, and debug information doesn't tell that it needs no padding
     /// on the stack.
     pub fn is_place_uncertain(&self, value_type: &ValueType) -> bool {
-        self.mode == CodeMode::Bits64
+        self.convention == CallConvention::SystemV
             && matches!(value_type, ValueType::Record(record) if record.alignment <= 8)
             && find_alignment(value_type) > 8
             && !self.stack.len().is_multiple_of(2)

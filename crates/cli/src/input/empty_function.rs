@@ -1,12 +1,11 @@
 //! Functions that do nothing: the reference for the cost of a call.
 
 use crate::input::argument_binding::BoundCall;
-use crate::input::calling_convention::ResultPlace;
+use crate::input::calling_convention::{CallConvention, ResultPlace};
+use crate::input::library_loader;
 use crate::output::Failure;
 use cyclescope::asm::CodeMode;
-use cyclescope::executor::user::reserve_narrow_addresses;
 use cyclescope::record::SerializedBy;
-use std::ptr;
 
 /// What an empty function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +48,19 @@ const EMPTY_FUNCTIONS: &[CodedFunction] = &[
 
 /// ```text
 /// ret
+/// mov rax, rcx; ret
+/// movq xmm0, rcx; ret
+/// fldz; ret
+/// ```
+const MICROSOFT_FUNCTIONS: &[CodedFunction] = &[
+    (EmptyFunction::Nothing, &[0xc3]),
+    (EmptyFunction::Identity, &[0x48, 0x89, 0xc8, 0xc3]),
+    (EmptyFunction::FloatIdentity, &[0x66, 0x48, 0x0f, 0x6e, 0xc1, 0xc3]),
+    (EmptyFunction::X87Zero, &[0xd9, 0xee, 0xc3]),
+];
+
+/// ```text
+/// ret
 /// mov eax, [esp+4]; ret
 /// fild dword ptr [esp+4]; ret
 /// fld dword ptr [esp+4]; ret
@@ -85,20 +97,23 @@ impl EmptyFunctions {
     /// All kinds at the same address, for calls that nobody makes.
     #[cfg(test)]
     pub fn nowhere(mode: CodeMode) -> EmptyFunctions {
-        EmptyFunctions(list_functions(mode).iter().map(|(function, _)| (*function, 0)).collect())
+        EmptyFunctions(
+            list_functions(CallConvention::of_system(mode)).iter().map(|(function, _)| (*function, 0)).collect(),
+        )
     }
 }
 
-fn list_functions(mode: CodeMode) -> &'static [CodedFunction] {
-    match mode {
-        CodeMode::Bits64 => EMPTY_FUNCTIONS,
-        CodeMode::Bits32 => NARROW_FUNCTIONS,
+fn list_functions(convention: CallConvention) -> &'static [CodedFunction] {
+    match convention {
+        CallConvention::SystemV => EMPTY_FUNCTIONS,
+        CallConvention::Microsoft => MICROSOFT_FUNCTIONS,
+        CallConvention::Narrow => NARROW_FUNCTIONS,
     }
 }
 
 /// The empty function for calls that wait for `serialized`.
 pub fn choose_empty_function(call: &BoundCall, serialized: Option<SerializedBy>) -> EmptyFunction {
-    let is_narrow = call.placed.mode == CodeMode::Bits32;
+    let is_narrow = call.placed.convention == CallConvention::Narrow;
     match (serialized, call.result) {
         (Some(SerializedBy::Result), _) => EmptyFunction::Identity,
         (Some(SerializedBy::FloatResult), _) if is_narrow => match call.placed.scalars.first() {
@@ -119,35 +134,8 @@ pub fn choose_empty_function(call: &BoundCall, serialized: Option<SerializedBy>)
 /// far away in the address space, the first took 3 core cycles more than an empty function of a
 /// library (Xeon, family 6, model 207).
 pub fn map_empty_functions(address: u64, mode: CodeMode) -> Result<EmptyFunctions, Failure> {
-    const PAGE: usize = 4096;
-    let functions = list_functions(mode);
-    // The last function may extend past its page.
-    let bytes = (functions.len() + 1) * PAGE;
-    let failed = || Failure::from_system("mapping memory failed", &std::io::Error::last_os_error());
-    let (place, fixed) = match mode {
-        CodeMode::Bits64 => (ptr::null_mut(), 0),
-        CodeMode::Bits32 => (reserve_narrow_addresses(bytes)? as *mut libc::c_void, libc::MAP_FIXED),
-    };
-    let offset = address as usize % PAGE;
-    // SAFETY: a new mapping next to the libraries, at an address that the kernel chooses or that is
-    // reserved for it, touches no other memory and is never unmapped. All functions end inside its
-    // last page.
-    unsafe {
-        let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed);
-        let pages = libc::mmap(place, bytes, write, flags, -1, 0);
-        if pages == libc::MAP_FAILED {
-            return Err(failed());
-        }
-        let mut place = pages.cast::<u8>().add(offset);
-        let mut mapped = Vec::with_capacity(functions.len());
-        for (function, code) in functions {
-            place.copy_from_nonoverlapping(code.as_ptr(), code.len());
-            mapped.push((*function, place as u64));
-            place = place.wrapping_add(PAGE);
-        }
-        if libc::mprotect(pages, bytes, libc::PROT_READ | libc::PROT_EXEC) != 0 {
-            return Err(failed());
-        }
-        Ok(EmptyFunctions(mapped))
-    }
+    let functions = list_functions(CallConvention::of_system(mode));
+    let code: Vec<&[u8]> = functions.iter().map(|(_, code)| *code).collect();
+    let addresses = library_loader::map_code(address, &code, mode)?;
+    Ok(EmptyFunctions(functions.iter().map(|(function, _)| *function).zip(addresses).collect()))
 }

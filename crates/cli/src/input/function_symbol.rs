@@ -3,9 +3,11 @@
 
 use crate::args::ArgValue;
 use crate::input::elf_file::{parse_elf, symbol_type};
+use crate::input::pe_file;
 use crate::output::Failure;
 use object::elf::{STT_FUNC, STT_GNU_IFUNC};
-use object::{Object, ObjectSymbol, Symbol};
+use object::{Object, ObjectSymbol};
+use std::path::Path;
 
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,33 @@ const LISTED_MOST: usize = 10;
 /// with a part of its code.
 const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
 
+/// A defined symbol of a file.
+pub struct ListedSymbol<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The address of its code relative to the library.
+    pub address: Option<u64>,
+    /// Whether the loader finds it by its name.
+    pub is_exported: bool,
+    /// Whether it is a function.
+    pub is_function: bool,
+}
+
+/// The symbols of a file, exported ones first; `None` if it is no library.
+fn list_symbols(image: &[u8]) -> Option<Vec<ListedSymbol<'_>>> {
+    let Some(file) = parse_elf(image) else { return pe_file::list_functions(image) };
+    let exported = file.dynamic_symbols().map(|symbol| (symbol, true));
+    let all = exported.chain(file.symbols().map(|symbol| (symbol, false)));
+    let listed = all.filter(|(symbol, _)| symbol.is_definition()).filter_map(|(symbol, is_exported)| {
+        let kind = symbol_type(&symbol);
+        // The address of an indirect function is that of the code that chooses one.
+        let address = (kind == Some(STT_FUNC)).then(|| symbol.address());
+        let is_function = matches!(kind, Some(STT_FUNC | STT_GNU_IFUNC));
+        Some(ListedSymbol { name: symbol.name().ok()?, address, is_exported, is_function })
+    });
+    Some(listed.collect())
+}
+
 /// Finds a function by a name that fits at least as well as `worst`. `None` if the file has none,
 /// or is no library.
 ///
@@ -62,33 +91,19 @@ const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
 ///
 /// Fails if several functions have this name.
 pub fn find_function(image: &[u8], name: &str, worst: NameMatch) -> Result<Option<FunctionSymbol>, Failure> {
-    let Some(file) = parse_elf(image) else { return Ok(None) };
-    let address_of = |symbol: &Symbol| {
-        // The address of an indirect function is that of the code that chooses one.
-        (symbol_type(symbol) == Some(STT_FUNC)).then(|| symbol.address())
-    };
-    let exported = |symbol: &Symbol| symbol.is_definition() && symbol.name() == Ok(name);
-    if let Some(symbol) = file.dynamic_symbols().find(|symbol| exported(symbol)) {
-        let display = demangle_name(name);
-        let address = address_of(&symbol);
-        return Ok(Some(FunctionSymbol { linker_name: name.to_string(), display, address, is_exported: true }));
+    let Some(listed) = list_symbols(image) else { return Ok(None) };
+    if let Some(ListedSymbol { address, .. }) = listed.iter().find(|own| own.is_exported && own.name == name) {
+        let (linker_name, display) = (name.to_string(), demangle_name(name));
+        return Ok(Some(FunctionSymbol { linker_name, display, address: *address, is_exported: true }));
     }
     let mut found: Vec<(NameMatch, FunctionSymbol)> = Vec::new();
     let mut derived = None;
-    for (symbol, is_exported) in
-        file.dynamic_symbols().map(|symbol| (symbol, true)).chain(file.symbols().map(|symbol| (symbol, false)))
-    {
-        let is_function = matches!(symbol_type(&symbol), Some(STT_FUNC | STT_GNU_IFUNC));
-        let Ok(own) = symbol.name() else { continue };
-        let Some(fits) = match_name(own, name).filter(|fits| is_function && symbol.is_definition() && *fits <= worst)
-        else {
-            continue;
-        };
+    for ListedSymbol { name: own, address, is_exported, is_function } in listed {
+        let Some(fits) = match_name(own, name).filter(|fits| is_function && *fits <= worst) else { continue };
         if DERIVED_ENDINGS.iter().any(|ending| own.contains(ending)) {
             derived.get_or_insert(own.to_string());
             continue;
         }
-        let address = address_of(&symbol);
         let (linker_name, display) = (own.to_string(), demangle_name(own));
         let candidate = (fits, FunctionSymbol { linker_name, display, address, is_exported });
         // The same function may have several names, and entries in both tables.
@@ -116,6 +131,13 @@ pub fn find_function(image: &[u8], name: &str, worst: NameMatch) -> Result<Optio
         }
         (several, _) => Err(ambiguous_name(name, several.iter().map(|(_, symbol)| symbol.linker_name.as_str()))),
     }
+}
+
+/// The failure for a file without a function of this name.
+pub fn missing_function(source: &Path, name: &str) -> Failure {
+    let remedy = "name another with --call; a stripped file lacks the names of functions that it doesn't export, and \
+                  compilers drop functions that nothing calls";
+    Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy))
 }
 
 /// The failure for a name that several functions have.

@@ -2,11 +2,13 @@
 
 use crate::args::{ArgValue, CallArgument, CallTarget, RunArgs};
 use crate::input::assembly_source::{is_assembly, write_assembly};
+use crate::input::call_addresses::CallSymbols;
 use crate::input::compiler::{self, Compiler};
 use crate::input::debug_info;
 use crate::input::elf;
-use crate::input::function::{CallSymbols, LibraryFunction};
+use crate::input::function::LibraryFunction;
 use crate::input::function_symbol::{self, CallbackSymbol, FunctionSymbol, NameMatch};
+use crate::input::library_loader;
 use crate::input::region;
 use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::{Failure, print_warning};
@@ -84,9 +86,13 @@ impl FunctionLibrary {
                 assemble_library(source, args, folder, &functions())?
             }
             Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, false)?,
-            Some(folder) => {
-                elf::make_library(source, &functions(), args.cflags.as_deref(), mode, folder.path(COMPILED_FILE))?
-            }
+            Some(folder) => library_loader::make_library(
+                source,
+                &functions(),
+                args.cflags.as_deref(),
+                mode,
+                folder.path(COMPILED_FILE),
+            )?,
         };
         let mut library = FunctionLibrary::find_functions(path, source, mode, &call, setup, callbacks)?;
         library.folder = folder;

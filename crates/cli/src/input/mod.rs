@@ -6,39 +6,45 @@ mod assembler;
 mod assembly_source;
 #[cfg(unix)]
 mod c_library;
-// On Windows nothing calls functions yet.
-#[cfg_attr(windows, allow(dead_code))]
+mod call_addresses;
 mod call_code;
 mod call_encoding;
-#[cfg_attr(windows, allow(dead_code))]
 pub mod call_parameters;
 mod calling_convention;
 #[cfg_attr(windows, path = "windows/capture.rs")]
 mod capture;
 pub mod compiler;
 pub mod debug_info;
+// Windows links no libraries.
+#[cfg_attr(windows, allow(dead_code))]
 pub mod elf;
 mod elf_file;
 mod empty_function;
 pub mod event_request;
-#[cfg_attr(windows, path = "windows/function.rs")]
 pub mod function;
 #[cfg_attr(windows, path = "windows/function_fault.rs")]
 pub mod function_fault;
 mod function_memory;
-#[cfg_attr(windows, allow(dead_code))]
 mod function_symbol;
 mod library;
+#[cfg_attr(windows, path = "windows/library_loader.rs")]
+pub mod library_loader;
 pub mod load_snippet;
+mod loaded_code;
 pub mod mix_source;
 mod narrow_call_code;
+#[cfg(unix)]
 mod narrow_constructors;
+#[cfg(unix)]
 mod narrow_image;
+#[cfg(unix)]
 mod narrow_library;
+#[cfg(unix)]
 mod narrow_memory;
 mod object_code;
 #[cfg(all(test, unix))]
 mod odd_signatures;
+mod pe_file;
 mod region;
 mod signature;
 pub mod source;

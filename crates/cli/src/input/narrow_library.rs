@@ -6,10 +6,10 @@
 //! the file does not define is a fault that names it. A file with thread-local variables is refused,
 //! because segment GS of this process leads to none.
 
+use crate::input::loaded_code::LoadedCode;
 use crate::input::narrow_image::{MissingSymbols, NarrowImage};
 use crate::input::narrow_memory::NarrowMemory;
 use crate::output::Failure;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -17,11 +17,7 @@ use std::sync::Mutex;
 struct LoadedLibrary {
     /// Keeps it where it is.
     _memory: NarrowMemory,
-    /// The name of its file.
-    name: String,
-    range: Range<u64>,
-    /// Addresses and names of its functions, sorted.
-    functions: Vec<(u64, String)>,
+    code: LoadedCode,
     missing: MissingSymbols,
 }
 
@@ -38,24 +34,21 @@ pub fn load_library(image: &[u8], source: &Path, number: u64) -> Result<u64, Fai
     let range = image.range();
     let name = source.file_name().unwrap_or(source.as_os_str()).to_string_lossy().into_owned();
     let functions = image.list_functions();
-    let loaded = LoadedLibrary { _memory: image.memory, name, range: range.clone(), functions, missing: image.missing };
+    let start = range.start;
+    let code = LoadedCode { name, range, functions };
+    let loaded = LoadedLibrary { _memory: image.memory, code, missing: image.missing };
     LOADED.lock().expect("no holder panics").push(loaded);
-    Ok(range.start)
+    Ok(start)
 }
 
 /// The place of an address in a loaded library, such as `f+0x12 of code.o`.
 pub fn describe_place(address: u64) -> Option<String> {
     let loaded = LOADED.lock().expect("no holder panics");
-    let library = loaded.iter().find(|library| library.range.contains(&address))?;
-    let after = library.functions.partition_point(|(start, _)| *start <= address);
-    Some(match after.checked_sub(1).map(|index| &library.functions[index]) {
-        Some((start, name)) => format!("{name}+{:#x} of {}", address - start, library.name),
-        None => format!("+{:#x} of {}", address - library.range.start, library.name),
-    })
+    loaded.iter().find_map(|library| library.code.describe_place(address))
 }
 
 /// The symbol that a loaded library lacks, if the address is that of one, and the library's name.
 pub fn find_missing_symbol(address: u64) -> Option<(String, String)> {
     let loaded = LOADED.lock().expect("no holder panics");
-    loaded.iter().find_map(|library| Some((library.missing.find_name(address)?.to_string(), library.name.clone())))
+    loaded.iter().find_map(|library| Some((library.missing.find_name(address)?.to_string(), library.code.name.clone())))
 }

@@ -10,6 +10,8 @@ pub enum FunctionTypes {
     Known(Box<Signature>),
     /// Nothing, because there is no debug information.
     Unknown,
+    /// Nothing, because this program does not read them from files of this format.
+    NotRead,
     /// Nothing, because they are in this file, which is missing or of another build.
     Missing(PathBuf),
 }
@@ -26,6 +28,7 @@ impl FunctionTypes {
             FunctionTypes::Missing(file) => {
                 format!("its debug information is in {}, which is missing or of another build", file.display())
             }
+            FunctionTypes::NotRead => "types are read from ELF files only".to_string(),
             _ => "the file has no debug information".to_string(),
         }
     }
@@ -36,6 +39,7 @@ impl FunctionTypes {
             FunctionTypes::Missing(_) => {
                 "put that file there or beside the measured file, or compile without -gsplit-dwarf"
             }
+            FunctionTypes::NotRead => "measure the function on Linux, from a file that is compiled with -g",
             _ => "compile the file with -g",
         }
     }

@@ -10,6 +10,10 @@ fn arch_prctl_into(code: libc::c_int, value: &mut u64) {
     unsafe { libc::syscall(libc::SYS_arch_prctl, code, value as *mut u64) };
 }
 
+/// Whether 64-bit functions take each argument in a register of its position (Microsoft x64 calling
+/// convention), and not of its kind (System V ABI).
+pub const PASSES_BY_POSITION: bool = false;
+
 /// Components of the XSAVE area that need a permission, and that this process has.
 pub fn read_permitted_components() -> u64 {
     let mut permission = 0u64;

@@ -5,6 +5,10 @@ use windows_sys::Win32::System::Threading::IsProcessorFeaturePresent;
 /// `PF_RDWRFSGSBASE_AVAILABLE` (Windows SDK, `winnt.h`).
 const PF_RDWRFSGSBASE_AVAILABLE: u32 = 22;
 
+/// Whether 64-bit functions take each argument in a register of its position (Microsoft x64 calling
+/// convention), and not of its kind (System V ABI).
+pub const PASSES_BY_POSITION: bool = true;
+
 /// Components of the XSAVE area that need a permission, and that this process has. Windows gives
 /// tiles only to threads that ask for them, which this program does not.
 pub fn read_permitted_components() -> u64 {

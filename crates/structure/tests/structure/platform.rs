@@ -38,10 +38,9 @@ const SEAM: &[&str] = &[
     "cli/src/process/",
     "cli/src/input/c_library.rs",
     "cli/src/input/capture/",
-    "cli/src/input/function.rs",
     "cli/src/input/function_fault.rs",
+    "cli/src/input/library_loader.rs",
     // Functions of 32-bit code, which Windows does not run.
-    "cli/src/input/empty_function.rs",
     "cli/src/input/narrow_",
     // Commands that only Linux has.
     "cli/src/studies/ab/",

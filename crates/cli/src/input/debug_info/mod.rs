@@ -31,7 +31,7 @@ use type_reader::TypeReader;
 /// Reads the types of the function at this address of a library; messages call it `name`. Other
 /// files are looked for beside `source`.
 pub fn read_types(image: &[u8], source: &Path, address: u64, name: &str) -> FunctionTypes {
-    let Some(file) = parse_elf(image) else { return FunctionTypes::Unknown };
+    let Some(file) = parse_elf(image) else { return FunctionTypes::NotRead };
     if file.section_by_name(SectionId::DebugInfo.name()).is_some() {
         return read_file(&file, source, address, name);
     }

@@ -2,7 +2,7 @@
 //! have.
 
 use crate::input::compiler::{self, Compiler};
-use crate::input::function::{self, StdoutRedirect};
+use crate::input::library_loader::{self, StdoutRedirect};
 use crate::input::source;
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
@@ -163,7 +163,7 @@ impl MarkerLibraries {
             program.load(&mut loaded)?;
         }
         for MarkerLibrary { design, path } in &self.compiled {
-            match function::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
+            match library_loader::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
                 Ok(table) => {
                     // SAFETY: the table comes from a file with the text of `source`, in a library that
                     // stays loaded.
