@@ -2,11 +2,8 @@
 //! a demangled name such as `Foo::bar`.
 
 use crate::args::ArgValue;
-use crate::input::elf_file::{parse_elf, symbol_type};
-use crate::input::pe_file;
+use crate::input::symbol_list::{ListedSymbol, list_symbols};
 use crate::output::Failure;
-use object::elf::{STT_FUNC, STT_GNU_IFUNC};
-use object::{Object, ObjectSymbol};
 use std::path::Path;
 
 /// A function of a library.
@@ -56,33 +53,6 @@ const LISTED_MOST: usize = 10;
 /// Endings of functions that the compiler derived from the named one: with other parameters, or
 /// with a part of its code.
 const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
-
-/// A defined symbol of a file.
-pub struct ListedSymbol<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// The address of its code relative to the library.
-    pub address: Option<u64>,
-    /// Whether the loader finds it by its name.
-    pub is_exported: bool,
-    /// Whether it is a function.
-    pub is_function: bool,
-}
-
-/// The symbols of a file, exported ones first; `None` if it is no library.
-fn list_symbols(image: &[u8]) -> Option<Vec<ListedSymbol<'_>>> {
-    let Some(file) = parse_elf(image) else { return pe_file::list_functions(image) };
-    let exported = file.dynamic_symbols().map(|symbol| (symbol, true));
-    let all = exported.chain(file.symbols().map(|symbol| (symbol, false)));
-    let listed = all.filter(|(symbol, _)| symbol.is_definition()).filter_map(|(symbol, is_exported)| {
-        let kind = symbol_type(&symbol);
-        // The address of an indirect function is that of the code that chooses one.
-        let address = (kind == Some(STT_FUNC)).then(|| symbol.address());
-        let is_function = matches!(kind, Some(STT_FUNC | STT_GNU_IFUNC));
-        Some(ListedSymbol { name: symbol.name().ok()?, address, is_exported, is_function })
-    });
-    Some(listed.collect())
-}
 
 /// Finds a function by a name that fits at least as well as `worst`. `None` if the file has none,
 /// or is no library.

@@ -44,10 +44,10 @@ mod narrow_memory;
 mod object_code;
 #[cfg(all(test, unix))]
 mod odd_signatures;
-mod pe_file;
 mod region;
 mod signature;
 pub mod source;
+mod symbol_list;
 pub mod target;
 mod value_encoding;
 pub mod variants;

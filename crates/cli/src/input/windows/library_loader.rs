@@ -4,7 +4,7 @@ use crate::input::call_addresses::{CallAddresses, CallSymbols};
 use crate::input::elf;
 use crate::input::function_symbol::{FunctionSymbol, missing_function};
 use crate::input::loaded_code::LoadedCode;
-use crate::input::pe_file;
+use crate::input::symbol_list::list_symbols;
 use crate::output::Failure;
 use cyclescope::asm::CodeMode;
 use cyclescope::executor::user::{find_narrow_segment, load_library, place_code};
@@ -68,7 +68,7 @@ fn describe_code(file: &Path, image: &[u8], start: u64) -> LoadedCode {
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
     let bytes =
         PeFile64::parse(image).map_or(0, |file| file.nt_headers().optional_header.size_of_image.get(LittleEndian));
-    let listed = pe_file::list_functions(image).unwrap_or_default().into_iter();
+    let listed = list_symbols(image).unwrap_or_default().into_iter();
     let mut functions: Vec<(u64, String)> =
         listed.filter_map(|symbol| Some((start + symbol.address?, symbol.name.to_string()))).collect();
     functions.sort();
