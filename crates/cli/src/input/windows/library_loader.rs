@@ -8,10 +8,10 @@ use crate::input::symbol_list::list_symbols;
 use crate::output::Failure;
 use cyclescope::asm::CodeMode;
 use cyclescope::executor::user::{find_narrow_segment, load_library, place_code};
-use object::LittleEndian;
 use object::pe::{IMAGE_FILE_DLL, ImageFileHeader};
 use object::read::coff::CoffFile;
 use object::read::pe::PeFile64;
+use object::{Architecture, LittleEndian, Object};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -82,7 +82,8 @@ fn require_library(file: &Path, image: &[u8]) -> Result<(), Failure> {
         return if is_library { Ok(()) } else { Err(refuse_program(file)) };
     }
     let name = file.display();
-    if CoffFile::<_, ImageFileHeader>::parse(image).is_ok() {
+    let object = CoffFile::<_, ImageFileHeader>::parse(image);
+    if object.is_ok_and(|object| object.architecture() == Architecture::X86_64) {
         let library = file.with_extension("dll");
         let library = library.display();
         let remedy = format!(
