@@ -48,6 +48,7 @@ pub use cli::CliCommand;
 pub use clock::ClockArgs;
 pub use common::{CommonArgs, find_clock};
 pub use compare::CompareArgs;
+// For commands that Windows lacks.
 #[cfg_attr(windows, allow(unused_imports))]
 pub use counters::{CountersAction, CountersArgs, EventArgs};
 pub use evaluate::EvaluateArgs;
@@ -61,6 +62,7 @@ pub use manual::ManualArgs;
 pub use marker::MarkerArgs;
 pub use points::PointsArgs;
 pub use ports::PortsArgs;
+// For commands that Windows lacks.
 #[cfg_attr(windows, allow(unused_imports))]
 pub use region::RegionArgs;
 pub use replay::ReplayArgs;

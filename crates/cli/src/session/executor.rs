@@ -22,12 +22,14 @@ pub enum CodeOrigin {
 
 impl CodeOrigin {
     /// The origin of code that this program generates, perhaps with snippets of others in it.
+    // For commands that Windows lacks.
     #[cfg_attr(windows, allow(dead_code))]
     pub fn of_generated(has_foreign_code: bool) -> CodeOrigin {
         if has_foreign_code { CodeOrigin::Snippets } else { CodeOrigin::Own }
     }
 
     /// The same for the rows of a study that announces each row.
+    // For commands that Windows lacks.
     #[cfg_attr(windows, allow(dead_code))]
     pub fn of_generated_rows(has_foreign_code: bool) -> CodeOrigin {
         if has_foreign_code { CodeOrigin::Rows } else { CodeOrigin::Own }
