@@ -23,11 +23,12 @@ fn text(arguments: &[&str]) -> String {
     answer.stdout
 }
 
-/// Requires that no mix is faster than the slowest of its parts alone, beyond errors.
+/// Requires that no mix is faster than the slowest of its parts alone, beyond errors. On a busy machine
+/// a time may have no interval.
 fn require_slow_enough(mixes: &Value) {
     for mix in mixes.as_array().expect("a list") {
-        let [high, alone] = [&mix["cycles"]["high"], &mix["alone"]].map(|field| field.as_f64().expect("a number"));
-        assert!(high >= 0.9 * alone, "{mix}");
+        let alone = mix["alone"].as_f64().expect("a number");
+        assert!(mix["cycles"]["high"].is_null() || mix["cycles"]["high"].as_f64() >= Some(0.9 * alone), "{mix}");
         assert!(mix["worst"].as_f64() >= mix["cycles"]["value"].as_f64(), "{mix}");
     }
 }
