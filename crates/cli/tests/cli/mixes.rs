@@ -15,9 +15,11 @@ fn a_mix_costs_at_least_each_of_its_parts_and_at_most_all_in_turn() {
     assert_eq!(parts, ["imul r64, r64", "vpaddd xmm, xmm, xmm"]);
     let orders = mix["orders"].as_array().expect("a list");
     let fastest: Vec<_> = orders.iter().filter(|order| order["order"] == mix["fastest"]).collect();
-    assert!(orders.len() > 3 && fastest.len() == 1, "{line}");
+    // A busy machine may disturb all rounds.
+    let is_measured = orders.iter().any(|order| order["cost"]["value"].is_number());
+    assert!(orders.len() > 3 && fastest.len() == usize::from(is_measured), "{line}");
     let least = orders.iter().filter_map(|order| order["cost"]["value"].as_f64()).fold(f64::INFINITY, f64::min);
-    assert!(fastest[0]["cost"]["value"].as_f64().is_none_or(|cost| cost == least), "{line}");
+    assert!(fastest.iter().all(|order| order["cost"]["value"].as_f64().is_none_or(|cost| cost == least)), "{line}");
     // No core multiplies as it adds vectors, and none does it before: the one takes its time beside the other.
     let (Some(both), Some(one), Some(other)) =
         (cost(&line), alone("imul r64, r64", "2"), alone("vpaddd xmm, xmm, xmm", "6"))

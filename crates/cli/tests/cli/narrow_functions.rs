@@ -71,10 +71,12 @@ fn error_text(line: &Value) -> String {
     format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
 }
 
-/// A chain of dependent multiplications, and one of divisions, of as many links as `n`.
+/// A chain of dependent multiplications, and one of divisions, of as many links as `n`. Nothing in it
+/// adds an immediate: some cores do that when they rename registers, but only in operands of some sizes
+/// (Raptor Cove: 11 cycles for 12).
 const CHAINS: &str = "unsigned product(unsigned x, unsigned n) { for (unsigned i = 0; i < n; i++) x *= x; return x; }\n\
     unsigned quotient(unsigned x, unsigned n)\n\
-    { for (unsigned i = 0; i < n; i++) x = 0x80000000u / (x | 0x40000000) + 5; return x; }\n";
+    { for (unsigned i = 0; i < n; i++) x = 0x80000000u / (x | 0x40000000); return x; }\n";
 
 #[test]
 fn arguments_arrive_in_their_places() {

@@ -41,13 +41,14 @@ impl ReferenceRun {
     }
 }
 
-/// The costs in lines of results, in their order.
+/// The costs of chains in lines of results, in their order. Rates are left out: who shares the core
+/// takes some of its units.
 fn find_costs(lines: &str) -> Vec<Cost> {
     let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut costs = Vec::new();
     for line in lines.filter(|line| line["kind"] == "run" || line["kind"] == "instr") {
         let latencies = line["latency"].as_array().into_iter().flatten();
-        let figures = latencies.map(|row| &row["cost"]).chain([&line["cost"], &line["throughput"]["cost"]]);
+        let figures = latencies.map(|row| &row["cost"]).chain([&line["cost"]]);
         costs.extend(figures.filter_map(|cost| {
             let [value, low, high] = ["value", "low", "high"].map(|part| cost[part].as_f64());
             Some(Cost { value: value?, low: low?, high: high? })
