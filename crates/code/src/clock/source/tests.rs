@@ -241,10 +241,11 @@ fn compile_probes(folder: &Folder, mode: CodeMode, compiler: &str, options: &[&s
 
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"];
 
-/// Whether a compiler has the C library's headers for 32-bit code.
+/// Whether a compiler has the headers of its language's library for 32-bit code.
 fn compiles_narrow_code(folder: &Folder, compiler: &str) -> bool {
-    folder.write("narrow.c", "#include <stdint.h>\n#include <time.h>\nint answer;\n");
-    let built = Command::new(compiler).args(["-m32", "-c", "-x", "c", "narrow.c"]).current_dir(&folder.0).output();
+    let (language, header) = if compiler.ends_with("++") { ("c++", "cstdint") } else { ("c", "stdint.h") };
+    folder.write("narrow.c", &format!("#include <{header}>\n#include <time.h>\nint answer;\n"));
+    let built = Command::new(compiler).args(["-m32", "-c", "-x", language, "narrow.c"]).current_dir(&folder.0).output();
     let can = built.is_ok_and(|output| output.status.success());
     if !can {
         cyclescope_skipped::report_left_out(format_args!("{compiler} -m32 does not work"));
