@@ -12,7 +12,7 @@ build:
 	$(CARGO) build --release
 
 run:
-	$(CARGO) run --release -- run "mulsd xmm0, xmm1"
+	$(CARGO) run -- run "mulsd xmm0, xmm1"
 
 # The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
 # command. Where a part can't be had (77), the reason is printed and the rest counts.
