@@ -5,21 +5,26 @@
  *
  * The core clock is that of a chain of multiplications. How many additions a multiplication takes
  * is measured, and an addition of registers takes a core cycle on every x86-64 core (A. Fog,
- * Instruction tables). Beside a busy sibling additions lose some percent, and multiplications none. */
+ * Instruction tables). Beside a busy sibling additions lose some percent, and multiplications less. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include "reference.h"
 #include "functions.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
-/* Windows of which the median counts. Few of this length have a timer interrupt. A window in which
- * another thread had the CPU does not count, and one between two unlike readings of the core clock.
- * Code is long enough for a window if it is in each of some trials: another thread may run in one. */
-enum { WINDOWS = 61, ATTEMPTS = 20 * WINDOWS, WINDOW_TICKS = 500000, TRIALS = 5 };
-static const double STEADY = 0.01;
-/* Links in a block of a chain, blocks with which both chains are compared, and comparisons. */
-enum { LINKS = 64, COMPARED = 300, COMPARISONS = 101 };
+/* Windows of which the median counts. They are short, so that most have no interrupt. A window in
+ * which another thread had the CPU does not count. Code is long enough for a window if it is in each
+ * of some trials: another thread may run in one. */
+enum { WINDOWS = 301, ATTEMPTS = 20 * WINDOWS, WINDOW_TICKS = 40000, TRIALS = 5 };
+/* Neighbouring readings of the core clock, of which the median counts for a window. To take only
+ * windows between two like readings would prefer those without interrupts to the windows. */
+enum { NEIGHBOURS = 5 };
+/* Links in a block of a chain, blocks with which both chains are compared, and comparisons. Blocks are
+ * short: a busy sibling slowed straight multiplications by up to 5 %, and short loops of them not
+ * (Raptor Cove). */
+enum { LINKS = 4, COMPARED = 4800, COMPARISONS = 101 };
 
 uint64_t read_ticks(void)
 {
@@ -51,7 +56,7 @@ static uint64_t time_calls(uint64_t (*run)(uint64_t), long calls)
         uint64_t x = 3; \
         const uint64_t start = read_ticks(); \
         for (long n = 0; n < blocks; n++) \
-            __asm__ volatile(".rept 64\n " instruction " %0, %0\n .endr" : "+r"(x)); \
+            __asm__ volatile(".rept 4\n " instruction " %0, %0\n .endr" : "+r"(x)); \
         return read_ticks() - start; \
     }
 
@@ -96,19 +101,24 @@ static double time_function(uint64_t (*run)(uint64_t))
 {
     long calls = 1;
     int windows = 0;
-    double cycles[WINDOWS] = {0};
+    double ticks[WINDOWS], clock[WINDOWS + 1], cycles[WINDOWS] = {0}, near[NEIGHBOURS];
     for (int trial = 0; trial < TRIALS; trial++)
         while (time_calls(run, calls) < WINDOW_TICKS)
             calls *= 2;
-    double before = measure_cycles_per_tick();
+    clock[0] = measure_cycles_per_tick();
     for (int attempt = 0; attempt < ATTEMPTS && windows < WINDOWS; attempt++) {
         const long switches = count_switches();
-        const double ticks = (double)time_calls(run, calls), after = measure_cycles_per_tick();
-        if (count_switches() == switches && after > before * (1 - STEADY) && after < before * (1 + STEADY))
-            cycles[windows++] = ticks / (double)calls * (before + after) / 2;
-        before = after;
+        const double taken = (double)time_calls(run, calls), after = measure_cycles_per_tick();
+        if (count_switches() != switches)
+            continue;
+        ticks[windows] = taken;
+        clock[++windows] = after;
     }
-    return windows ? find_median(cycles, windows) : 0;
+    for (int window = NEIGHBOURS / 2; window < windows - NEIGHBOURS / 2; window++) {
+        memcpy(near, clock + window - NEIGHBOURS / 2, sizeof near);
+        cycles[window - NEIGHBOURS / 2] = ticks[window] / (double)calls * find_median(near, NEIGHBOURS);
+    }
+    return windows < NEIGHBOURS ? 0 : find_median(cycles, windows - NEIGHBOURS + 1);
 }
 
 void write_reference(uint64_t (*run)(uint64_t))

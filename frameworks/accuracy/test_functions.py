@@ -7,6 +7,7 @@ two of the functions longer.
 import ctypes
 import hashlib
 import json
+import operator
 import os
 import re
 import statistics
@@ -20,9 +21,9 @@ NUMBERS = list(range(1000))
 TEXT = "the quick brown fox jumps over the lazy dog " * 20
 RECORD = {"name": "value", "numbers": NUMBERS[:50], "nested": {"one": 1.5, "two": None}}
 PATTERN = re.compile(r"l(a+)zy")
-# Windows of which the median counts, most attempts, the ticks of one, trials of its length, and the share by which the core clock may change in one:
-# as in reference.c.
-WINDOWS, ATTEMPTS, WINDOW_TICKS, TRIALS, STEADY = 61, 20 * 61, 500_000, 5, 0.01
+# Windows of which the median counts, most attempts, the ticks of one, trials of its length, and the neighbouring readings of the core clock
+# of which the median counts for a window: as in reference.c.
+WINDOWS, ATTEMPTS, WINDOW_TICKS, TRIALS, NEIGHBOURS = 301, 20 * 301, 40_000, 5, 5
 
 
 def fibonacci(number):
@@ -80,17 +81,18 @@ class Reference:
         calls = 1
         while min(self.time_calls(run, calls) for _ in range(TRIALS)) < WINDOW_TICKS:
             calls *= 2
-        cycles, before = [], self.library.measure_cycles_per_tick()
+        ticks, clock = [], [self.library.measure_cycles_per_tick()]
         for _ in range(ATTEMPTS):
             switches = self.library.count_switches()
-            ticks = self.time_calls(run, calls)
+            taken = self.time_calls(run, calls)
             after = self.library.measure_cycles_per_tick()
-            if self.library.count_switches() == switches and abs(after / before - 1) < STEADY:
-                cycles.append(ticks / calls * (before + after) / 2)
-            before = after
-            if len(cycles) == WINDOWS:
+            if self.library.count_switches() == switches:
+                ticks.append(taken / calls)
+                clock.append(after)
+            if len(ticks) == WINDOWS:
                 break
-        return statistics.median(cycles) if cycles else 0
+        near = [statistics.median(clock[n : n + NEIGHBOURS]) for n in range(len(clock) - NEIGHBOURS)]
+        return statistics.median(map(operator.mul, ticks[NEIGHBOURS // 2 :], near)) if near else 0
 
     def time_calls(self, run, calls):
         return run(range(calls), timer=self.library.read_ticks)
