@@ -1424,7 +1424,7 @@ struct cyclescope_calibration {
     double latency;   /* latency of a multiplication */
     double step;      /* step of its readings, in ticks */
     int waits;        /* whether the readings wait for the code between them */
-    int rulers_agree; /* whether a multiplication takes a whole number of additions */
+    int rulers_agree; /* whether a multiplication takes nearly a whole number of additions */
     int fixed_rate;   /* whether CPUID reports a fixed TSC rate; if not, distrust core cycles */
     unsigned blocks;  /* blocks of multiplications in the ruler's longer chain */
 };
@@ -1437,6 +1437,10 @@ struct cyclescope_calibration {
 #define CYCLESCOPE_CODES 5 /* codes that a pair is measured around */
 #define CYCLESCOPE_LINKS 64
 #define CYCLESCOPE_ADDITIONS 512
+/* Cycles by which the measured latency of a multiplication may differ from a whole number. The
+   number is whole, so this decides only whether it is certain: a busy sibling slowed additions by up
+   to 13 % (Raptor Cove). */
+#define CYCLESCOPE_UNLIKE 0.25
 
 /* Ticks of some code between two readings. It may change XMM0 and RAX, which holds `value`. */
 #define CYCLESCOPE_TIMED(ticks, value, code) \
@@ -1662,7 +1666,7 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
 {
     /* In blocks of the ruler: the latency of a multiplication in additions, the cost of the pair,
        and how much more it adds to other code. */
-    double latencies[CYCLESCOPE_TRIALS], pairs[CYCLESCOPE_CODES][CYCLESCOPE_TRIALS], block, latency, whole, all;
+    double latencies[CYCLESCOPE_TRIALS], pairs[CYCLESCOPE_CODES][CYCLESCOPE_TRIALS], block, latency, all;
     struct cyclescope_added of[CYCLESCOPE_CODES];
     struct cyclescope_calibration found;
     int trial, code;
@@ -1688,9 +1692,8 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
     cyclescope_sort(latencies, CYCLESCOPE_TRIALS);
     /* Background load makes it smaller, so take the upper quartile. */
     latency = latencies[3 * CYCLESCOPE_TRIALS / 4];
-    whole = (double)(int)(latency + 0.5);
-    found.rulers_agree = latency - whole < 0.02 * whole && whole - latency < 0.02 * whole;
-    found.latency = found.rulers_agree ? whole : latency;
+    found.latency = latency < 1 ? 1 : (double)(int)(latency + 0.5);
+    found.rulers_agree = latency - found.latency < CYCLESCOPE_UNLIKE && found.latency - latency < CYCLESCOPE_UNLIKE;
     for (code = 0; code < CYCLESCOPE_CODES; code++) {
         cyclescope_sort(pairs[code], CYCLESCOPE_TRIALS);
         all = pairs[code][CYCLESCOPE_TRIALS / 2] * CYCLESCOPE_LINKS * found.latency;

@@ -35,8 +35,10 @@ const BLOCKS: u32 = 4;
 pub(crate) const BEYOND: f64 = 1.5;
 /// Core cycles per multiplication, above which each waited for the one before.
 const FREE: f64 = 1.5;
-/// Share by which the latency of a multiplication may differ from a whole number of cycles.
-const WHOLE: f64 = 0.02;
+/// Cycles by which the measured latency of a multiplication may differ from a whole number. The number
+/// is whole, so this decides only whether it is certain: a busy sibling slowed additions by up to 13 %
+/// (Raptor Cove).
+const UNLIKE: f64 = 0.25;
 
 /// One reading of the ruler: the current core cycles per tick, and the current time of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +69,7 @@ pub struct Calibration {
     /// Whether the readings wait for the code between them. On AMD, LFENCE waits only if the system
     /// has enabled that.
     pub waits: bool,
-    /// Whether two rulers agree: a multiplication takes a whole number of additions.
+    /// Whether two rulers agree: a multiplication takes nearly a whole number of additions.
     pub rulers_agree: bool,
     /// Cycles of a multiplication.
     pub(crate) latency: CoreCycles,
@@ -148,10 +150,8 @@ impl Calibration {
         trial::<P>(blocks, step);
         let trials: [Trial; TRIALS] = core::array::from_fn(|_| trial::<P>(blocks, step));
         // Background load lowers it, so the upper quartile counts.
-        let latency = quantile(trials.map(|trial| trial.latency), 0.75);
-        let whole = (latency + 0.5) as u64 as f64;
-        let rulers_agree = (latency - whole).abs() < WHOLE * whole;
-        let latency = if rulers_agree { whole } else { latency };
+        let measured = quantile(trials.map(|trial| trial.latency), 0.75);
+        let WholeLatency { cycles: latency, is_certain: rulers_agree } = WholeLatency::from_measured(measured);
         let block = quantile(trials.map(|trial| trial.block), 0.5);
         let pair = quantile(trials.map(|trial| trial.pair), 0.5);
         let more: [f64; CODES - 1] = core::array::from_fn(|code| {
@@ -168,11 +168,27 @@ impl Calibration {
             scale: Scale { cycles: cycles(1.0).0 / block, pair: Ticks(pair * block), spread: 0.0 },
             step: Ticks(step),
             // If the readings do not wait, the chain overlaps with the pair, or continues after it.
-            waits: pair > 0.0 && latency > FREE,
+            waits: pair > 0.0 && measured > FREE,
             rulers_agree,
             latency: CoreCycles(latency),
             blocks,
         }
+    }
+}
+
+/// The latency of a multiplication, which is a whole number of cycles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct WholeLatency {
+    cycles: f64,
+    /// Whether no other number is near.
+    is_certain: bool,
+}
+
+impl WholeLatency {
+    /// From the measured one. A busy sibling disturbs additions, and multiplications less.
+    fn from_measured(measured: f64) -> WholeLatency {
+        let cycles = ((measured + 0.5) as u64).max(1) as f64;
+        WholeLatency { cycles, is_certain: (measured - cycles).abs() < UNLIKE }
     }
 }
 
@@ -293,7 +309,7 @@ fn step_of(ticks: &mut [u64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Added, Scale, step_of};
+    use super::{Added, Scale, WholeLatency, step_of};
     use crate::unit::{CoreCycles, Ticks};
 
     #[test]
@@ -301,6 +317,20 @@ mod tests {
         let scale = |cycles, pair| Scale { cycles, pair: Ticks(pair), spread: 0.0 };
         let cycles = scale(1.5, 50.0).cycles_to(&scale(1.25, 70.0), Ticks(160.0));
         assert_eq!(cycles, CoreCycles(137.5));
+    }
+
+    #[test]
+    fn a_latency_is_whole_also_beside_a_busy_sibling() {
+        let whole = |cycles, is_certain| WholeLatency { cycles, is_certain };
+        for (measured, latency) in [
+            (3.001, whole(3.0, true)),
+            (3.06, whole(3.0, true)),
+            (2.885, whole(3.0, true)),
+            (2.65, whole(3.0, false)),
+            (5.9, whole(6.0, true)),
+        ] {
+            assert_eq!(WholeLatency::from_measured(measured), latency, "{measured}");
+        }
     }
 
     #[test]

@@ -97,8 +97,7 @@ pub enum Caveat {
     NoFixedRate,
     /// The readings do not wait for the code.
     DoesNotWait,
-    /// A multiplication does not take a whole number of additions, so one of the two is wrong as a
-    /// ruler.
+    /// A multiplication does not take nearly a whole number of additions, so its latency is in doubt.
     RulersDisagree,
 }
 
