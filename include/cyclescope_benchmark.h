@@ -312,10 +312,11 @@ public:
 private:
     /* MILLISECOND: ticks in about a millisecond, as TSCs count at 2 to 4 GHz. PART: ticks of a
      * part, shorter than the time between two timer interrupts, so that most parts have none.
-     * RARE: the benchmark runs at least this many times as long as a reading of the ruler, so
-     * that the ruler takes a hundredth of the time. SHORTLY: least number of parts in a run of
-     * `cyclescope ab` with short iterations, which takes the lower quartile of 5 to 50. */
-    static constexpr double MILLISECOND = 2.5e6, PART = MILLISECOND / 10, RARE = 100, SHORTLY = 20;
+     * RULED: ticks after which the ruler is read again, three times as long as it takes. The core's
+     * clock may change every few milliseconds (Raptor Cove). This is not a multiple of the time that
+     * the reading took: another program may have run meanwhile. SHORTLY: least number of parts in
+     * a run of `cyclescope ab` with short iterations, which takes the lower quartile of 5 to 50. */
+    static constexpr double MILLISECOND = 2.5e6, PART = MILLISECOND / 10, RULED = 3 * PART, SHORTLY = 20;
 
     /* Whether a loop of this header runs on this thread, and pauses that it does not see. */
     static bool &running()
@@ -385,10 +386,8 @@ private:
 
     void ruler(const cyclescope_calibration &pair)
     {
-        const uint64_t began = cyclescope_lfence_rdtsc_lfence_start();
         scale_ = cyclescope_scale_now(&pair);
-        const uint64_t ended = cyclescope_lfence_rdtsc_lfence_end();
-        ruler_ = ended + uint64_t(RARE * double(ended - began));
+        ruler_ = cyclescope_lfence_rdtsc_lfence_end() + uint64_t(RULED);
     }
 
     void end(const cyclescope_calibration &pair, uint64_t now)

@@ -62,8 +62,10 @@ struct cyclescope_loop_result {
    most parts. */
 #define CYCLESCOPE_LEAST_PARTS 20
 #define CYCLESCOPE_MOST_PARTS 1000
-/* The code runs at least this many times as long as a reading of the ruler. */
-#define CYCLESCOPE_RARE 20
+/* Ticks after which the ruler is read again, three times as long as it takes. The core's clock may
+   change every few milliseconds (Raptor Cove). This is not a multiple of the time that the reading
+   took: another program may have run meanwhile. */
+#define CYCLESCOPE_RULED (3 * CYCLESCOPE_PART)
 /* Longest name that the protocol of `cyclescope ab` allows. */
 #define CYCLESCOPE_LONGEST_NAME 200
 
@@ -127,11 +129,8 @@ static inline const struct cyclescope_calibration *cyclescope_loop_calibration(v
 
 static inline void cyclescope_loop_rule(struct cyclescope_loop *loop)
 {
-    uint64_t began = cyclescope_lfence_rdtsc_lfence_start(), ended;
-
     loop->scale = cyclescope_scale_now(cyclescope_loop_calibration());
-    ended = cyclescope_lfence_rdtsc_lfence_end();
-    loop->due = ended + CYCLESCOPE_RARE * (ended - began);
+    loop->due = cyclescope_lfence_rdtsc_lfence_end() + (uint64_t)CYCLESCOPE_RULED;
 }
 
 static inline struct cyclescope_loop cyclescope_loop_begin(struct cyclescope_loop_result *result, const char *name)
