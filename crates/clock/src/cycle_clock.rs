@@ -2,8 +2,8 @@
 //! after the measured code.
 //!
 //! Ticks between two readings become core cycles with the rulers at both ends of a span. A ruler is
-//! read again after a hundred times its own duration: some ten milliseconds. In a span of many
-//! milliseconds the core's clock may change and come back. A single such span may then be wrong, but
+//! read again after about a millisecond, since the core's clock may change every few milliseconds
+//! (Raptor Cove). In a longer span it may change and come back. A single such span may then be wrong, but
 //! the mean of many spans is right.
 
 use crate::calibration::{Calibration, Scale};
@@ -12,10 +12,13 @@ use crate::cpu::CpuNumberReader;
 use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
-use crate::thread::{MOVED, Method, PERIOD, RARE, longest_reading, steady};
+use crate::thread::{MOVED, Method, steady};
 use crate::unit::{CoreCycles, Ticks};
 use std::cell::Cell;
 use std::vec::Vec;
+
+/// Ticks after which the ruler is read again: about a millisecond.
+const PERIOD: u64 = 2_500_000;
 
 /// Counts the core cycles of the thread that reads it. On Linux, time in which the thread waits or
 /// another one has its CPU is left out.
@@ -27,7 +30,7 @@ use std::vec::Vec;
 /// let cycles = clock.end(begun).cycles;
 /// ```
 ///
-/// A reading costs some hundred nanoseconds, and once in some ten milliseconds a tenth of one for the
+/// A reading costs some hundred nanoseconds, and once in about a millisecond a tenth of one for the
 /// ruler. None of it is in a span.
 #[derive(Debug)]
 pub struct CycleClock {
@@ -155,12 +158,9 @@ impl CycleClock {
             return ruler.scale;
         }
         let scale = steady(&self.calibration);
-        let ended = Method::end();
-        // A clock with a coarse step needs a long ruler. If another program ran during the reading,
-        // the pause must not grow with it.
-        let took = ended.wrapping_sub(began).min(longest_reading(&self.calibration));
-        let pause = PERIOD.max(took.saturating_mul(RARE));
-        self.ruler.set(Some(Ruler { scale, due: ended.wrapping_add(pause) }));
+        // Not a multiple of the time that the reading took, since another program may have run.
+        let due = Method::end().wrapping_add(PERIOD);
+        self.ruler.set(Some(Ruler { scale, due }));
         scale
     }
 }

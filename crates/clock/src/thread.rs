@@ -23,10 +23,8 @@ pub(crate) type Method = LfenceRdtscLfence;
 
 /// Readings that a thread keeps before conversion.
 const KEPT: usize = 512;
-/// Least ticks before a clock of cycles reads the ruler again: about a millisecond.
-pub(crate) const PERIOD: u64 = 2_500_000;
 /// Least time between readings of the ruler, as a multiple of their duration.
-pub(crate) const RARE: u64 = 100;
+const RARE: u64 = 100;
 /// This multiple after a thread's first reading of the ruler, and the number of readings after
 /// which it grows by one. A single reading has a standard deviation of 1.2 core cycles for the pair
 /// (Zen 4), and a short program would have few.
@@ -626,7 +624,7 @@ enum ReadingOwner<'a> {
 
 /// Ticks that a reading of the ruler takes, with the conversion of readings and the measurement of
 /// the overhead, unless other programs interrupt it.
-pub(crate) fn longest_reading(calibration: &Calibration) -> u64 {
+fn longest_reading(calibration: &Calibration) -> u64 {
     (calibration.ruler().0 * WITH_CONVERSION) as u64
 }
 

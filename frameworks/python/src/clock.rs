@@ -82,7 +82,7 @@ fn measure_call(py: Python<'_>) -> PyResult<()> {
 /// Its unit is a billion core cycles, since benchmark frameworks take the unit of a timer for a
 /// second. Where they print nanoseconds, those are core cycles. The core's frequency does not
 /// matter: a chain of multiplications of known length converts ticks of the time stamp counter to
-/// core cycles. The chain runs once in ten milliseconds, outside all differences. The call of the
+/// core cycles. The chain runs once in a millisecond, outside all differences. The call of the
 /// clock is in no difference either: what it adds is measured at the first reading of a thread. On
 /// Linux, time in which the thread does not run is not counted.
 #[pyfunction]
