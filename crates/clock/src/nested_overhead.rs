@@ -17,12 +17,24 @@ pub(crate) struct PracticeReading {
     pub overhead: CoreCycles,
 }
 
+/// Readings of all programs at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PracticeReadings {
+    /// Executions in another one.
+    pub nested: [PracticeReading; PRACTICES],
+    /// What an execution in no other one takes: it reads the clock once less, and its bookkeeping needs
+    /// no fence.
+    pub outermost: CoreCycles,
+}
+
 /// Readings of the cycles that an execution adds to one around it: the mean over the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct NestedOverhead {
     number: f64,
     /// Sum of the cycles that an execution takes, over all programs.
     costs: f64,
+    /// The same of executions in no other one, in one program.
+    outermost: f64,
     /// Sums of each program's overhead, and of the squares of their means.
     sums: [f64; PRACTICES],
     squares: f64,
@@ -33,7 +45,9 @@ pub(crate) struct NestedOverhead {
 
 impl NestedOverhead {
     /// Adds a reading of each program, and of the pair. Returns the mean of the programs.
-    pub(crate) fn add(&mut self, readings: [PracticeReading; PRACTICES], pair: CoreCycles) -> CoreCycles {
+    pub(crate) fn add(&mut self, readings: PracticeReadings, pair: CoreCycles) -> CoreCycles {
+        let PracticeReadings { nested: readings, outermost } = readings;
+        self.outermost += outermost.0;
         let mean = readings.iter().map(|reading| reading.overhead.0).sum::<f64>() / PRACTICES as f64;
         self.number += 1.0;
         self.costs += readings.iter().map(|reading| reading.cost.0).sum::<f64>();
@@ -56,9 +70,10 @@ impl NestedOverhead {
         CoreCycles((function / self.number.max(1.0) - self.mean().0).max(0.0))
     }
 
-    /// Mean cycles that an execution in another one takes.
-    pub(crate) fn cost(&self) -> CoreCycles {
-        CoreCycles(self.costs / PRACTICES as f64 / self.number.max(1.0))
+    /// Mean cycles that an execution takes if this share of them is in another one.
+    pub(crate) fn cost(&self, share: f64) -> CoreCycles {
+        let (nested, outermost) = (self.costs / PRACTICES as f64, self.outermost);
+        CoreCycles((outermost + share * (nested - outermost)) / self.number.max(1.0))
     }
 
     /// The standard error of the mean.
@@ -81,5 +96,21 @@ impl NestedOverhead {
         let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
         let (least, most) = programs.fold((mean, mean), |(least, most), one| (one.min(least), one.max(most)));
         [mean - least + empty + self.call().0, most - mean]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_execution_in_no_other_one_has_its_own_cost() {
+        let mut overhead = NestedOverhead::default();
+        for more in [0.0, 20.0] {
+            let reading = PracticeReading { cost: CoreCycles(400.0 + more), overhead: CoreCycles(180.0) };
+            let readings = PracticeReadings { nested: [reading; PRACTICES], outermost: CoreCycles(300.0 + more) };
+            overhead.add(readings, CoreCycles(75.0));
+        }
+        assert_eq!([0.0, 0.5, 1.0].map(|share| overhead.cost(share)), [310.0, 360.0, 410.0].map(CoreCycles));
     }
 }

@@ -132,16 +132,14 @@ pub fn report() -> Report {
     let executions = executed().map(Kept::count).sum::<u64>().max(1);
     let timed = executed().map(Kept::timed).sum::<u64>().max(1);
     let converting = global.converting.load(Ordering::Relaxed) as f64 * calibration.scale.cycles;
-    // Executions in no other one take one reading less.
-    let directly = executed().map(|kept| kept.direct).sum::<u64>().min(timed);
-    let outermost = 1.0 - directly as f64 / timed as f64;
-    let taken = (overhead.cost().0 - outermost * bare.0) * timed as f64 / executions as f64;
+    let directly = executed().map(|kept| kept.direct).sum::<u64>().min(timed) as f64 / timed as f64;
+    let taken = overhead.cost(directly).0 * timed as f64 / executions as f64;
     Report {
         rows: executed().map(|kept| Row::new(kept, &calibration, &overhead)).collect(),
         calibration,
         execution: CoreCycles(taken + converting / executions as f64),
         nested,
-        bare: CoreCycles((3.0 - outermost) * bare.0),
+        bare: CoreCycles((2.0 + directly) * bare.0),
         lost: global.lost.load(Ordering::Relaxed),
     }
 }
@@ -336,7 +334,7 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nested_overhead::{PRACTICES, PracticeReading};
+    use crate::nested_overhead::{PRACTICES, PracticeReading, PracticeReadings};
 
     #[test]
     fn an_interval_covers_the_error_of_the_readings_of_the_ruler() {
@@ -345,7 +343,8 @@ mod tests {
         let mut overhead = NestedOverhead::default();
         for pair in [70.0, 80.0] {
             let reading = PracticeReading { cost: CoreCycles(220.0), overhead: CoreCycles(180.0) };
-            overhead.add([reading; PRACTICES], CoreCycles(pair));
+            let readings = PracticeReadings { nested: [reading; PRACTICES], outermost: CoreCycles(150.0) };
+            overhead.add(readings, CoreCycles(pair));
         }
         let width = |readings: f64| {
             let mut kept = Kept { together: EXECUTIONS * EXECUTIONS / readings, ..Kept::default() };

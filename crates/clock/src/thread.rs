@@ -5,7 +5,7 @@ use crate::calibration::{BEYOND, Calibration, Scale, time_of_each};
 use crate::cpu::CpuNumberReader;
 use crate::execution_sampling::{ExecutionSampling, SAMPLED, SamplingRole, UntimedCounts};
 use crate::histogram::Histogram;
-use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading};
+use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading, PracticeReadings};
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
 use crate::region_reading::{LAST_REGION, RegionReading, RulerReading, WORDS};
@@ -500,8 +500,11 @@ impl Thread {
         let scale = steady(&global.calibration);
         // While the thread ends, executions find no state.
         let practices = global.practices.get().filter(|_| thread(|_| ()).is_some());
-        let measure = |practice| self.measure_overhead(practice, &global.calibration, &scale);
-        let readings = practices.map(|practices| practices.map(measure));
+        let measure = |practice, depth| self.measure_practice(practice, depth, &global.calibration, &scale);
+        let readings = practices.map(|programs @ &[.., in_a_function]| PracticeReadings {
+            nested: programs.map(|program| measure(program, 1)),
+            outermost: measure(in_a_function, 0).cost,
+        });
         let pair = CoreCycles(scale.pair.0 * scale.cycles);
         let mut known = locked(&global.overhead);
         let overhead = readings.map_or(known.mean(), |readings| known.add(readings, pair));
@@ -509,11 +512,17 @@ impl Thread {
         RulerReading { scale, overhead }
     }
 
-    /// Measures what an execution adds to one around it, by a program. The list of readings must be
+    /// Measures executions within this number of others, by a program. The list of readings must be
     /// empty.
-    fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> PracticeReading {
+    fn measure_practice(
+        &self,
+        practice: Practice,
+        depth: u32,
+        calibration: &Calibration,
+        scale: &Scale,
+    ) -> PracticeReading {
         let ThreadCounts { ended, nested, away, frame, .. } = self.counts();
-        let (due, depth, call) = (self.due.replace(u64::MAX), self.depth.replace(1), self.call.replace(0));
+        let (due, outside, call) = (self.due.replace(u64::MAX), self.depth.replace(depth), self.call.replace(0));
         let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
         self.sampling.pause(|| {
             rounds.fill_with(|| {
@@ -526,7 +535,7 @@ impl Thread {
             });
         });
         self.due.set(due);
-        self.depth.set(depth);
+        self.depth.set(outside);
         self.call.set(call);
         self.frame.set(frame);
         self.ended.set(ended);
