@@ -30,6 +30,11 @@ build_loop() {
     cc -O2 -Wall -Wextra -I ../../include by_loop.c functions.c reference.c -o "$folder/loop"
 }
 
+# Builds the program of the header's single readings in the folder.
+build_pairs() {
+    cc -O2 -Wall -Wextra -I ../../include by_pairs.c functions.c reference.c -o "$folder/pairs"
+}
+
 # Checks that pytest and the Python package are there.
 require_pytest() {
     [ -x "$base/venv/bin/pytest" ] || left_out "the Python package is not built (frameworks/test python)"

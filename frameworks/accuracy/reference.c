@@ -25,6 +25,8 @@ enum { NEIGHBOURS = 5 };
  * short: a busy sibling slowed straight multiplications by up to 5 %, and short loops of them not
  * (Raptor Cove). */
 enum { LINKS = 4, COMPARED = 4800, COMPARISONS = 101 };
+/* Links of the chain that shows what the fences around an execution take. */
+enum { FENCED_LINKS = 64 };
 
 uint64_t read_ticks(void)
 {
@@ -48,6 +50,25 @@ static uint64_t time_calls(uint64_t (*run)(uint64_t), long calls)
         x = run(x);
     __asm__ volatile("" : : "r"(x));
     return read_ticks() - start;
+}
+
+/* Each call begins when the one before is done, and ends before the next one. */
+static uint64_t time_fenced_calls(uint64_t (*run)(uint64_t), long calls)
+{
+    uint64_t x = 3;
+    const uint64_t start = read_ticks();
+    for (long n = 0; n < calls; n++) {
+        __asm__ volatile("lfence" : "+r"(x) : : "memory");
+        x = run(x);
+        __asm__ volatile("lfence" : "+r"(x) : : "memory");
+    }
+    return read_ticks() - start;
+}
+
+static uint64_t multiply_fenced_links(uint64_t x)
+{
+    __asm__ volatile(".rept 64\n imul %0, %0\n .endr" : "+r"(x));
+    return x;
 }
 
 #define CHAIN(name, instruction) \
@@ -84,31 +105,39 @@ static double measure_latency(void)
     return (double)(long)(find_median(ratios, COMPARISONS) + 0.5);
 }
 
-double measure_cycles_per_tick(void)
+static double find_latency(void)
 {
     static double latency;
-    static long blocks = 1;
-    if (latency == 0) {
+    if (latency == 0)
         latency = measure_latency();
+    return latency;
+}
+
+double measure_cycles_per_tick(void)
+{
+    static long blocks;
+    if (blocks == 0) {
+        blocks = 1;
         for (int trial = 0; trial < TRIALS; trial++)
             while (time_multiplications(blocks) < WINDOW_TICKS)
                 blocks *= 2;
     }
-    return (double)(LINKS * blocks) * latency / (double)time_multiplications(blocks);
+    return (double)(LINKS * blocks) * find_latency() / (double)time_multiplications(blocks);
 }
 
-static double time_function(uint64_t (*run)(uint64_t))
+/* The core cycles of a call. */
+static double time_function(uint64_t (*run)(uint64_t), uint64_t (*time)(uint64_t (*)(uint64_t), long))
 {
     long calls = 1;
     int windows = 0;
     double ticks[WINDOWS], clock[WINDOWS + 1], cycles[WINDOWS] = {0}, near[NEIGHBOURS];
     for (int trial = 0; trial < TRIALS; trial++)
-        while (time_calls(run, calls) < WINDOW_TICKS)
+        while (time(run, calls) < WINDOW_TICKS)
             calls *= 2;
     clock[0] = measure_cycles_per_tick();
     for (int attempt = 0; attempt < ATTEMPTS && windows < WINDOWS; attempt++) {
         const long switches = count_switches();
-        const double taken = (double)time_calls(run, calls), after = measure_cycles_per_tick();
+        const double taken = (double)time(run, calls), after = measure_cycles_per_tick();
         if (count_switches() != switches)
             continue;
         ticks[windows] = taken;
@@ -121,7 +150,19 @@ static double time_function(uint64_t (*run)(uint64_t))
     return windows < NEIGHBOURS ? 0 : find_median(cycles, windows - NEIGHBOURS + 1);
 }
 
-void write_reference(uint64_t (*run)(uint64_t))
+/* The core cycles of a call that overlaps with no other code. */
+static double time_function_alone(uint64_t (*run)(uint64_t))
+{
+    const double chain = time_function(multiply_fenced_links, time_fenced_calls);
+    return time_function(run, time_fenced_calls) - (chain - FENCED_LINKS * find_latency());
+}
+
+static double time_function_in_loop(uint64_t (*run)(uint64_t))
+{
+    return time_function(run, time_calls);
+}
+
+static void append_line(uint64_t (*run)(uint64_t), double (*measure)(uint64_t (*)(uint64_t)))
 {
     const char *path = getenv("ACCURACY_REFERENCE");
     FILE *file = path ? fopen(path, "a") : NULL;
@@ -129,6 +170,16 @@ void write_reference(uint64_t (*run)(uint64_t))
         return;
     for (int number = 0; number < FUNCTIONS; number++)
         if (timed_functions[number].run == run)
-            fprintf(file, "%s %.3f\n", timed_functions[number].name, time_function(run));
+            fprintf(file, "%s %.3f\n", timed_functions[number].name, measure(run));
     fclose(file);
+}
+
+void write_reference(uint64_t (*run)(uint64_t))
+{
+    append_line(run, time_function_in_loop);
+}
+
+void write_alone_reference(uint64_t (*run)(uint64_t))
+{
+    append_line(run, time_function_alone);
 }

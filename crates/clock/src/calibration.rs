@@ -4,7 +4,9 @@
 //! Their common part is the pair, and their difference is the ruler. Background load on the core or
 //! on its sibling affects both, and the code between two readings of the ruler too.
 
-use crate::chain::{Additions, BLOCK, Chain, FloatMultiplications, NoOperations, multiplications, pass};
+use crate::chain::{
+    Additions, BLOCK, Chain, FloatMultiplications, LoadedMultiplications, NoOperations, multiplications, pass,
+};
 use crate::pair::Pair;
 use crate::unit::{CoreCycles, Ticks};
 use core::hint::black_box;
@@ -18,7 +20,7 @@ const TRIALS: usize = 63;
 /// determine the pair.
 const SHORTER: usize = 3;
 /// Kinds of code around which a pair is measured.
-const CODES: usize = 5;
+const CODES: usize = 6;
 /// Step between successive lengths of code, and ranges of lengths: code that passes before a
 /// reading, and code that shows the clock's step. So readings fall anywhere between two steps of
 /// the clock.
@@ -207,7 +209,13 @@ struct Trial {
 fn trial<P: Pair>(blocks: u32, step: f64) -> Trial {
     let ruler = turns::<P>(blocks, step);
     let additions = added::<P, Additions>(step);
-    let others = [empty::<P>(step), added::<P, FloatMultiplications>(step), added::<P, NoOperations>(step), additions];
+    let others = [
+        empty::<P>(step),
+        added::<P, FloatMultiplications>(step),
+        added::<P, NoOperations>(step),
+        added::<P, LoadedMultiplications>(step),
+        additions,
+    ];
     let block = ruler.code.max(1.0);
     Trial {
         latency: Additions::LINKS / additions.code.max(1.0) * block / BLOCK,

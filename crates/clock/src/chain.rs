@@ -41,7 +41,7 @@ pub(crate) trait Chain {
 }
 
 macro_rules! chain {
-    ($(#[$doc:meta])* $name:ident, $links:literal, $twice:literal, $before:literal, $link:literal) => {
+    ($(#[$doc:meta])* $name:ident, $links:literal, $twice:literal, $before:literal, $link:literal $(, $option:ident)*) => {
         $(#[$doc])*
         pub(crate) struct $name;
 
@@ -54,7 +54,7 @@ macro_rules! chain {
                 unsafe {
                     asm!(
                         $before, concat!(".rept ", $links), $link, ".endr",
-                        inout(reg) value, out("xmm0") _, options(nomem, nostack),
+                        inout(reg) value, out("xmm0") _, options(nostack $(, $option)*),
                     );
                 }
                 value
@@ -66,7 +66,7 @@ macro_rules! chain {
                 unsafe {
                     asm!(
                         $before, concat!(".rept ", $twice), $link, ".endr",
-                        inout(reg) value, out("xmm0") _, options(nomem, nostack),
+                        inout(reg) value, out("xmm0") _, options(nostack $(, $option)*),
                     );
                 }
                 value
@@ -78,13 +78,18 @@ macro_rules! chain {
 chain!(
     /// Dependent additions, each of one core cycle on every x86-64 core (A. Fog, Instruction
     /// tables). Of registers: some cores add constants while they rename.
-    Additions, 512, 1024, "", "add {0}, {0}"
+    Additions, 512, 1024, "", "add {0}, {0}", nomem
 );
 chain!(
     /// Multiplications of floating point numbers.
-    FloatMultiplications, 64, 128, "xorps xmm0, xmm0 /* {0} */", "mulsd xmm0, xmm0"
+    FloatMultiplications, 64, 128, "xorps xmm0, xmm0 /* {0} */", "mulsd xmm0, xmm0", nomem
 );
 chain!(
     /// No-operations: code that waits for nothing.
-    NoOperations, 64, 128, "/* {0} */", "nop; nop; nop; nop; nop; nop"
+    NoOperations, 64, 128, "/* {0} */", "nop; nop; nop; nop; nop; nop", nomem
+);
+chain!(
+    /// Multiplications of numbers that wait for a load, so that the first one starts late: by 9 cycles
+    /// (Raptor Cove).
+    LoadedMultiplications, 64, 128, "/* {0} */", "xor {0}, [rsp]; imul {0}, {0}", readonly
 );

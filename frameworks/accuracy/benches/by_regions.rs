@@ -10,14 +10,14 @@ const EXECUTIONS: u32 = 20_000;
 fn main() {
     for function in timed_functions() {
         let region = Region::new(function.name);
-        function.write_reference();
+        function.write_alone_reference();
         let mut value = 3;
         for _ in 0..EXECUTIONS {
             let _timed = region.begin();
             value = (function.run)(hide(value));
             keep(value);
         }
-        function.write_reference();
+        function.write_alone_reference();
     }
     for row in report().rows {
         let [low, high] = row.cycles.interval;

@@ -17,6 +17,7 @@ unsafe extern "C" {
     static FUNCTIONS: [RawFunction; 20];
     fn prepare_functions();
     fn write_reference(run: extern "C" fn(u64) -> u64);
+    fn write_alone_reference(run: extern "C" fn(u64) -> u64);
 }
 
 /// A function and its name.
@@ -33,6 +34,12 @@ impl TimedFunction {
     pub fn write_reference(self) {
         // SAFETY: one thread calls it, after the functions were prepared.
         unsafe { write_reference(self.run) };
+    }
+
+    /// The same of a call that overlaps with no other code.
+    pub fn write_alone_reference(self) {
+        // SAFETY: as above.
+        unsafe { write_alone_reference(self.run) };
     }
 }
 
