@@ -1661,6 +1661,15 @@ static inline double cyclescope_step(void)
     return gaps > 0 ? (taken[CYCLESCOPE_ROUNDS - tenth - 1] - taken[tenth]) / gaps : 1;
 }
 
+/* The latency of a multiplication from the measured one, and whether no other number is near. */
+static inline double cyclescope_whole_latency(double measured, int *certain)
+{
+    double whole = measured < 1 ? 1 : (double)(int)(measured + 0.5);
+
+    *certain = measured - whole < CYCLESCOPE_UNLIKE && whole - measured < CYCLESCOPE_UNLIKE;
+    return whole;
+}
+
 /* Measures the pair, in some milliseconds. */
 static inline struct cyclescope_calibration cyclescope_calibrate(void)
 {
@@ -1695,8 +1704,7 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
     cyclescope_sort(latencies, CYCLESCOPE_TRIALS);
     /* Background load makes it smaller, so take the upper quartile. */
     latency = latencies[3 * CYCLESCOPE_TRIALS / 4];
-    found.latency = latency < 1 ? 1 : (double)(int)(latency + 0.5);
-    found.rulers_agree = latency - found.latency < CYCLESCOPE_UNLIKE && found.latency - latency < CYCLESCOPE_UNLIKE;
+    found.latency = cyclescope_whole_latency(latency, &found.rulers_agree);
     for (code = 0; code < CYCLESCOPE_CODES; code++) {
         cyclescope_sort(pairs[code], CYCLESCOPE_TRIALS);
         all = pairs[code][CYCLESCOPE_TRIALS / 2] * CYCLESCOPE_LINKS * found.latency;
