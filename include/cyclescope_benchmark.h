@@ -16,7 +16,7 @@
  * about a tenth of a millisecond, each measured together with a ruler: the core's clock may
  * change, and other programs may run on the same CPU. With `UseManualTime` the time column, and
  * everything that compares it, has core cycles too: one nanosecond there is one core cycle.
- * Without it the time is Google Benchmark's, and includes the ruler, a hundredth at most.
+ * Without it the time is Google Benchmark's, without the time of the ruler.
  *
  * Set-up in the loop is left out between two macros. They take the place of `PauseTiming` and
  * `ResumeTiming`, which core cycles do not see: with those a benchmark ends with an error.
@@ -386,8 +386,14 @@ private:
 
     void ruler(const cyclescope_calibration &pair)
     {
+        /* In parentheses, so that it is not the macro for the benchmark. */
+        const bool pauses = !state_.error_occurred();
+        if (pauses)
+            (state_.PauseTiming)();
         scale_ = cyclescope_scale_now(&pair);
         ruler_ = cyclescope_lfence_rdtsc_lfence_end() + uint64_t(RULED);
+        if (pauses)
+            state_.ResumeTiming();
     }
 
     void end(const cyclescope_calibration &pair, uint64_t now)
