@@ -1,5 +1,4 @@
-/* The functions between single readings of the C header: prints their names, core cycles, no scatter,
- * and the ends of the interval by the code. */
+/* The functions between single readings of the C header: prints their names and core cycles. */
 #include "cyclescope.h"
 #include "functions.h"
 #include "reference.h"
@@ -30,7 +29,7 @@ int main(void)
     prepare_functions();
     for (int n = 0; n < FUNCTIONS; n++) {
         const struct timed_function *function = &timed_functions[n];
-        double cycles[WINDOWS], middle;
+        double cycles[WINDOWS];
         int windows = 0;
         write_alone_reference(function->run);
         struct cyclescope_scale before = cyclescope_scale_now(&pair);
@@ -42,8 +41,7 @@ int main(void)
             before = after;
         }
         write_alone_reference(function->run);
-        middle = cyclescope_middle(cycles, windows);
-        printf("%s %.3f - %.3f %.3f\n", function->name, middle, middle + pair.pair - pair.most, middle + pair.pair - pair.least);
+        printf("%s %.3f\n", function->name, cyclescope_middle(cycles, windows));
     }
     return 0;
 }

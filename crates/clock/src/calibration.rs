@@ -317,7 +317,9 @@ fn step_of(ticks: &mut [u64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Added, Scale, WholeLatency, step_of};
+    use super::{Added, Calibration, Scale, TRIALS, WholeLatency, added, quantile, step_of, turns};
+    use crate::chain::{BLOCK, LoadedMultiplications};
+    use crate::pairs::LfenceRdtscLfence;
     use crate::unit::{CoreCycles, Ticks};
 
     #[test]
@@ -325,6 +327,21 @@ mod tests {
         let scale = |cycles, pair| Scale { cycles, pair: Ticks(pair), spread: 0.0 };
         let cycles = scale(1.5, 50.0).cycles_to(&scale(1.25, 70.0), Ticks(160.0));
         assert_eq!(cycles, CoreCycles(137.5));
+    }
+
+    #[test]
+    fn the_ends_cover_code_that_begins_with_a_load() {
+        // The sibling may become busy between the two measurements.
+        let is_covered = || {
+            let calibration = Calibration::measure::<LfenceRdtscLfence>();
+            let later = core::array::from_fn::<f64, TRIALS, _>(|_| {
+                let ruler = turns::<LfenceRdtscLfence>(calibration.blocks, calibration.step.0);
+                let loaded = added::<LfenceRdtscLfence, LoadedMultiplications>(calibration.step.0);
+                (loaded.pair - ruler.pair) / ruler.code.max(1.0) * BLOCK * calibration.latency.0
+            });
+            quantile(later, 0.5) < calibration.between[1].0 - calibration.pair.0 + 3.0
+        };
+        assert!((0..10).any(|_| is_covered()), "code that begins with a load is outside");
     }
 
     #[test]

@@ -164,3 +164,16 @@ impl CycleClock {
         scale
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_reading_of_the_ruler_is_due_after_a_millisecond_whatever_the_last_one_took() {
+        let clock = CycleClock::new();
+        let _ = clock.scale();
+        let due = clock.ruler.get().map(|ruler| ruler.due);
+        assert!(due.is_some_and(|due| due <= Method::end().wrapping_add(PERIOD)), "{due:?}");
+    }
+}
