@@ -39,12 +39,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The same number less some cycles. The interval keeps its ends, which allow for them, unless the
-    /// number is beyond.
-    fn less(self, cycles: f64) -> Estimate {
+    /// The same number less some cycles, by which `total` is less than it was. The interval keeps its
+    /// ends, which allow for them, unless the number with the errors of the total is beyond.
+    fn less(self, cycles: f64, total: &Estimate) -> Estimate {
         let value = CoreCycles(self.value.0 - cycles);
         let [low, high] = self.interval.map(|end| end.0);
-        Estimate { value, interval: [low.min(value.0), high.max(value.0)].map(CoreCycles) }
+        let [few, many] = total.interval.map(|end| end.0 - total.value.0);
+        Estimate { value, interval: [low.min(value.0 + few), high.max(value.0 + many)].map(CoreCycles) }
     }
 }
 
@@ -203,7 +204,9 @@ impl Row {
         );
         let own = kept.own.as_ref().map(|own| {
             let around = direct * (nested - pair);
-            UsualCycles::new(own, step, pair + around, ends(1.0, direct), spread).estimate
+            // The part outside depends on the pair of each execution in it, too: fences make one take
+            // longer than where it overlaps with the next one.
+            UsualCycles::new(own, step, pair + around, ends(1.0 + direct, direct), spread).estimate
         });
         let model = modelled.estimate.value.0;
         let (cycles, usual) = match is_alone {
@@ -217,8 +220,8 @@ impl Row {
         };
         let value = usual.estimate.value.0;
         // What the overhead here is more than in the programs is in the part outside, too.
-        let excess = if is_alone && around.count > 0 { model - value } else { 0.0 };
-        let own = own.map(|own| own.less(excess));
+        let has_both = is_alone && around.count > 0;
+        let own = own.map(|own| if has_both { own.less(model - value, &usual.estimate) } else { own });
         let quantile = |share| cycles.quantile(share).unwrap_or_default();
         let beyond = 1.0 - usual.count as f64 / cycles.count.max(1) as f64;
         let moved = *moved as f64 / number;
