@@ -41,7 +41,9 @@ pub(crate) trait Chain {
 }
 
 macro_rules! chain {
-    ($(#[$doc:meta])* $name:ident, $links:literal, $twice:literal, $before:literal, $link:literal $(, $option:ident)*) => {
+    (
+        $(#[$doc:meta])* $name:ident, $links:literal, $twice:literal, $before:literal, $link:literal, $option:ident
+    ) => {
         $(#[$doc])*
         pub(crate) struct $name;
 
@@ -54,7 +56,7 @@ macro_rules! chain {
                 unsafe {
                     asm!(
                         $before, concat!(".rept ", $links), $link, ".endr",
-                        inout(reg) value, out("xmm0") _, options(nostack $(, $option)*),
+                        inout(reg) value, out("xmm0") _, options(nostack, $option),
                     );
                 }
                 value
@@ -66,7 +68,7 @@ macro_rules! chain {
                 unsafe {
                     asm!(
                         $before, concat!(".rept ", $twice), $link, ".endr",
-                        inout(reg) value, out("xmm0") _, options(nostack $(, $option)*),
+                        inout(reg) value, out("xmm0") _, options(nostack, $option),
                     );
                 }
                 value
