@@ -35,4 +35,13 @@ impl CallAddresses {
             callbacks: symbols.callbacks.iter().map(|callback| at(&callback.symbol)).collect::<Result<_, _>>()?,
         })
     }
+
+    /// The addresses in a library that begins at `start`, if these are relative to it.
+    pub fn move_to(&self, start: u64) -> CallAddresses {
+        CallAddresses {
+            function: start + self.function,
+            setup: self.setup.map(|address| start + address),
+            callbacks: self.callbacks.iter().map(|address| start + address).collect(),
+        }
+    }
 }

@@ -73,11 +73,8 @@ fn load_narrow_copies(library: &Path, source: &Path, symbols: &CallSymbols) -> R
     let image = elf::read_machine_code(library)?;
     let place = |symbol: &FunctionSymbol| symbol.address.ok_or_else(|| missing_function(source, &symbol.linker_name));
     // A library without its function may have no code at all.
-    CallAddresses::find(symbols, place)?;
-    let load = |number| {
-        let start = narrow_library::load_library(&image, source, number)?;
-        CallAddresses::find(symbols, |symbol| place(symbol).map(|address| start + address))
-    };
+    let offsets = CallAddresses::find(symbols, place)?;
+    let load = |number| narrow_library::load_library(&image, source, number).map(|start| offsets.move_to(start));
     (0..COPIES_MOST as u64).map(load).collect()
 }
 

@@ -33,6 +33,18 @@ EXPORT word apply(word (*function)(word), word x) {
     return x;
 }
 
+// Constants, variables and addresses of both, as an object file has them for a linker.
+static const word table[4] = {1, 20, 300, 4000};
+static const word *middle = &table[2];
+static word calls;
+static double half = 0.5;
+EXPORT word look_up(word index) {
+    calls += index;
+    if (*middle != 300 || half * 2 != 1 || calls > 1000000000000)
+        __builtin_trap();
+    return table[index & 3] + twice(calls);
+}
+
 // Takes memory of the process, and gives it back.
 void *malloc(word bytes);
 void free(void *memory);

@@ -70,7 +70,7 @@ pub use faults::signal_name;
 pub use narrow_code::{find_narrow_segment, reserve_narrow_addresses};
 pub use options::UserOptions;
 #[cfg(windows)]
-pub use worker_contents::{load_library, place_code};
+pub use worker_contents::{ImageParts, ImagePlace, load_library, place_code};
 
 use super::isolated_call::{divide_count, isolate_call};
 use super::lock::{CpuLock, LockState};

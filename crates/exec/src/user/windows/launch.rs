@@ -75,6 +75,7 @@ pub(super) fn launch_worker(
             inherited.push(handle_from_number(fd));
         }
     }
+    inherited.extend(worker_contents::inherited_handles());
     inherited.sort_unstable();
     inherited.dedup();
     let [process, thread] = create_process(shared.number(), start.origin, &inherited)?;

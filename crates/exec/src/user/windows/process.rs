@@ -233,9 +233,12 @@ pub(super) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// Memory of a library whose functions are called: this process has it at the same address as its
-/// workers.
+/// Memory of an image or a library whose functions are called: this process has a library at the same
+/// address as its workers.
 pub(super) fn read_own_memory(address: u64, bytes: usize) -> Option<Vec<u8>> {
+    if let Some(image) = worker_contents::read_image(address, bytes) {
+        return Some(image);
+    }
     if !worker_contents::is_in_library(address) {
         return None;
     }
