@@ -34,12 +34,15 @@
  * the mean of those not far above the median. Repeat this window many times, and use the middle
  * results: in each window the cost of a pair is known to one core cycle. `cyclescope_loop.h` does so
  * for a loop. `cyclescope_percentile` has percentiles, which know the step of the clock.
+ *
+ * All of it is for 32-bit programs too (-m32), on CPUs with SSE2. Hide and keep values there that fit
+ * into one register: others go through memory.
  */
 #ifndef CYCLESCOPE_H
 #define CYCLESCOPE_H
 
-#if !defined(__x86_64__) && !defined(_M_X64)
-#error "this is for x86-64"
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(_M_X64) && !defined(_M_IX86)
+#error "this is for x86-64 and 32-bit x86"
 #endif
 /* Version of this header: #if CYCLESCOPE_VERSION >= 10203 is true from 1.2.3 on. */
 #define CYCLESCOPE_VERSION (10000 * CYCLESCOPE_VERSION_MAJOR + 100 * CYCLESCOPE_VERSION_MINOR + CYCLESCOPE_VERSION_PATCH)
@@ -60,6 +63,13 @@
 #define CYCLESCOPE_INLINE static __forceinline
 #else
 #define CYCLESCOPE_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* A number in a register, such as a half of a reading. */
+#if defined(__x86_64__) || defined(_M_X64)
+typedef uint64_t cyclescope_word;
+#else
+typedef uint32_t cyclescope_word;
 #endif
 
 /* Whether CPUID reports a bit of EDX in a leaf from 80000001h on. Hypervisors may hide features. */
@@ -261,7 +271,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -271,8 +282,22 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_start(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&a"(low), "=&d"(high), "=&r"(rbx)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -286,7 +311,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_end(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -296,8 +322,22 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_end(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&a"(low), "=&d"(high), "=&r"(rbx)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -324,7 +364,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_start(void)
     __cpuid(leaf, 0);
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -338,8 +379,30 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_start(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx)
         :
-        : "rax", "rcx", "rdx", "memory");
-    return high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -354,7 +417,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_end(void)
     __cpuid(leaf, 0);
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -368,8 +432,30 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_end(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx)
         :
-        : "rax", "rcx", "rdx", "memory");
-    return high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -396,7 +482,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -406,8 +493,22 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_start(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&a"(low), "=&d"(high), "=&r"(rbx)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -420,14 +521,14 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_end(void)
     reading = __rdtscp(&auxiliary);
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -453,7 +554,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -463,8 +565,22 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_start(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&a"(low), "=&d"(high), "=&r"(rbx)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -479,7 +595,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_end(void)
     __cpuid(leaf, 0);
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -491,8 +608,26 @@ CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_end(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx)
         :
-        : "rax", "rcx", "rdx", "memory");
-    return high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -516,7 +651,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -524,7 +659,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_start(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -537,7 +672,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_end(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -545,7 +680,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_end(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -571,7 +706,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_start(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -580,7 +715,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_start(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -594,7 +729,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -603,7 +738,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_end(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -629,7 +764,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_rdtscp_lfence_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -637,7 +772,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_rdtscp_lfence_start(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -651,15 +786,15 @@ CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_rdtscp_lfence_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -685,7 +820,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_start(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "mfence\n\t"                         /* earlier loads and stores are globally visible */
@@ -695,7 +830,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_start(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -710,7 +845,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "mfence\n\t"                         /* earlier loads and stores are globally visible */
@@ -720,7 +855,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_end(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -748,7 +883,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_start(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "mfence\n\t"                         /* earlier loads and stores are globally visible */
@@ -756,8 +891,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_start(void)
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -772,7 +907,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "mfence\n\t"                         /* earlier loads and stores are globally visible */
@@ -780,8 +915,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_end(void)
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -799,7 +934,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -809,7 +944,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -828,7 +963,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -838,7 +973,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -867,7 +1002,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_start(uint32_t counter)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -876,7 +1011,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_start(uint32_t counter)
         : "=a"(low), "=d"(high)
         : "c"(counter)
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -890,7 +1025,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_end(uint32_t counter)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -899,7 +1034,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_end(uint32_t counter)
         : "=a"(low), "=d"(high)
         : "c"(counter)
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -920,7 +1055,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_end(uint32_t counter)
  */
 CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_start(void)
 {
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -929,13 +1064,13 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_start(void)
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 }
 
 CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_end(void)
 {
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
@@ -944,8 +1079,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_end(void)
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 }
 #endif
 
@@ -966,14 +1101,14 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtsc_start(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -985,14 +1120,14 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtsc_end(void)
     reading = __rdtsc();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1015,14 +1150,14 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_start(void)
     reading = __rdtscp(&auxiliary);
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1035,14 +1170,14 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_end(void)
     reading = __rdtscp(&auxiliary);
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1058,7 +1193,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_start_on_cpu(v
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1066,7 +1201,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_start_on_cpu(v
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -1083,7 +1218,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_end_on_cpu(voi
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1091,7 +1226,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_end_on_cpu(voi
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -1119,7 +1254,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_start(void)
     __cpuid(leaf, 0);
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -1131,8 +1267,26 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_start(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx)
         :
-        : "rax", "rcx", "rdx", "memory");
-    return high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -1147,7 +1301,8 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_end(void)
     __cpuid(leaf, 0);
     return reading;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
 
     __asm__ __volatile__(
         "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
@@ -1159,8 +1314,26 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_end(void)
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx)
         :
-        : "rax", "rcx", "rdx", "memory");
-    return high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    cyclescope_word low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        : "=a"(low), "=d"(high)
+        :
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
+#endif
 #endif
 }
 
@@ -1178,7 +1351,8 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_start_on
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1192,9 +1366,31 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_start_on
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx), "=m"(reading.cpu)
         :
-        : "rax", "rcx", "rdx", "memory");
-    reading.clock = high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
+#else
+    cyclescope_word low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{push %%ecx|push ecx}\n\t"          /* the number of the CPU */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        "{pop %%ecx|pop ecx}\n\t"
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = (uint64_t)high << 32 | low;
+    return reading;
+#endif
 #endif
 }
 
@@ -1212,7 +1408,8 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_end_on_c
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high, rbx;
+#ifdef __x86_64__
+    cyclescope_word low, high, rbx;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1226,9 +1423,31 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_end_on_c
         "{mov %2, %%rbx|mov rbx, %2}\n\t"
         : "=&S"(low), "=&D"(high), "=&r"(rbx), "=m"(reading.cpu)
         :
-        : "rax", "rcx", "rdx", "memory");
-    reading.clock = high << 32 | low;
+        : "eax", "ecx", "edx", "memory");
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
+#else
+    cyclescope_word low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{push %%ecx|push ecx}\n\t"          /* the number of the CPU */
+        "{push %%edx|push edx}\n\t"
+        "{push %%eax|push eax}\n\t"          /* stores the reading */
+        "{push %%ebx|push ebx}\n\t"          /* the compiler may need EBX */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{pop %%ebx|pop ebx}\n\t"
+        "{pop %%eax|pop eax}\n\t"
+        "{pop %%edx|pop edx}\n\t"
+        "{pop %%ecx|pop ecx}\n\t"
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = (uint64_t)high << 32 | low;
+    return reading;
+#endif
 #endif
 }
 
@@ -1255,15 +1474,15 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_lfence_start(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1277,15 +1496,15 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_lfence_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
         "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
         : "=a"(low), "=d"(high)
         :
-        : "rcx", "memory");
-    return high << 32 | low;
+        : "ecx", "memory");
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1302,7 +1521,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_start_o
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1311,7 +1530,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_start_o
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -1329,7 +1548,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_end_on_
     whole.cpu = auxiliary;
     return whole;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
     struct cyclescope_cpu_reading reading;
 
     __asm__ __volatile__(
@@ -1338,7 +1557,7 @@ CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_end_on_
         : "=a"(low), "=d"(high), "=c"(reading.cpu)
         :
         : "memory");
-    reading.clock = high << 32 | low;
+    reading.clock = (uint64_t)high << 32 | low;
     return reading;
 #endif
 }
@@ -1365,7 +1584,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_start(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         ".byte 0x0f, 0x01, 0xe8\n\t"         /* everything earlier is done, stores too; later code waits */
@@ -1374,7 +1593,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_start(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1388,7 +1607,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_end(void)
     _mm_lfence();
     return reading;
 #else
-    uint64_t low, high;
+    cyclescope_word low, high;
 
     __asm__ __volatile__(
         ".byte 0x0f, 0x01, 0xe8\n\t"         /* everything earlier is done, stores too; later code waits */
@@ -1397,7 +1616,7 @@ CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_end(void)
         : "=a"(low), "=d"(high)
         :
         : "memory");
-    return high << 32 | low;
+    return (uint64_t)high << 32 | low;
 #endif
 }
 
@@ -1442,11 +1661,17 @@ struct cyclescope_calibration {
    to 13 % (Raptor Cove). */
 #define CYCLESCOPE_UNLIKE 0.25
 
-/* Ticks of some code between two readings. It may change XMM0 and RAX, which holds `value`. */
+/* XMM0, if the compiler uses it: in 32-bit code only with SSE. */
+#ifdef __SSE__
+#define CYCLESCOPE_XMM0 "xmm0",
+#else
+#define CYCLESCOPE_XMM0
+#endif
+/* Ticks of some code between two readings. It may change XMM0 and operand 0, which holds `value`. */
 #define CYCLESCOPE_TIMED(ticks, value, code) \
     do { \
         uint64_t cyclescope_started = cyclescope_lfence_rdtsc_lfence_start(); \
-        __asm__ __volatile__(code : "+a"(value) : : "xmm0", "cc"); \
+        __asm__ __volatile__(code : "+a"(value) : : CYCLESCOPE_XMM0 "cc"); \
         (ticks) = (double)(cyclescope_lfence_rdtsc_lfence_end() - cyclescope_started); \
     } while (0)
 
@@ -1537,7 +1762,7 @@ static inline double cyclescope_middle(double *numbers, int count)
 /* Spends this many core cycles on additions, so that readings fall anywhere between two steps. */
 static inline void cyclescope_pass(int cycles)
 {
-    uint64_t value = 1;
+    cyclescope_word value = 1;
 
     while (cycles-- > 0)
         __asm__ __volatile__("{add %0, %0|add %0, %0}" : "+r"(value) : : "cc");
@@ -1575,7 +1800,8 @@ static inline struct cyclescope_added cyclescope_added(
    ends, and takes no time. */
 static inline double cyclescope_multiplications(unsigned blocks)
 {
-    uint64_t value = 1, started;
+    cyclescope_word value = 1;
+    uint64_t started;
 
     /* Load both registers before the start. A constant would be loaded after it, and delay the
        chain by a cycle. */
@@ -1607,7 +1833,7 @@ static inline struct cyclescope_added cyclescope_turns(unsigned blocks, double s
 #define CYCLESCOPE_ADDED(added, step, begin, length, twice, att, intel) \
     do { \
         double cyclescope_taken[2][CYCLESCOPE_ROUNDS]; \
-        uint64_t cyclescope_value = 1; \
+        cyclescope_word cyclescope_value = 1; \
         int cyclescope_round; \
         for (cyclescope_round = 0; cyclescope_round < CYCLESCOPE_ROUNDS; cyclescope_round++) { \
             cyclescope_pass(cyclescope_round * 37 % 64); \
@@ -1685,7 +1911,7 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
     found.blocks = found.step > 25.6 ? (unsigned)(20 * found.step / (2 * CYCLESCOPE_LINKS)) : 4;
     for (trial = -1; trial < CYCLESCOPE_TRIALS; trial++) {
         of[0] = cyclescope_turns(found.blocks, found.step);
-        CYCLESCOPE_ADDED(of[1], found.step, "", 512, 1024, "add %%rax, %%rax", "add rax, rax");
+        CYCLESCOPE_ADDED(of[1], found.step, "", 512, 1024, "add %0, %0", "add %0, %0");
         CYCLESCOPE_ADDED(of[2], found.step, "{xorps %%xmm0, %%xmm0|xorps xmm0, xmm0}\n\t", 64, 128, "mulsd %%xmm0, %%xmm0",
             "mulsd xmm0, xmm0");
         CYCLESCOPE_ADDED(of[3], found.step, "", 64, 128, "nop; nop; nop; nop; nop; nop", "nop; nop; nop; nop; nop; nop");

@@ -159,7 +159,11 @@ CYCLESCOPE_INLINE uintptr_t cyclescope_this_thread(void)
 {
     uintptr_t address;
 
+#ifdef __x86_64__
     __asm__("{mov %%fs:0, %0|mov %0, fs:0}" : "=r"(address));
+#else
+    __asm__("{mov %%gs:0, %0|mov %0, gs:0}" : "=r"(address));
+#endif
     return address;
 }
 

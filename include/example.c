@@ -10,7 +10,8 @@ int main(void)
     struct cyclescope_calibration pair = cyclescope_calibrate();
     struct cyclescope_scale before, after;
     double middle;
-    uint64_t start, x = 3;
+    unsigned long x = 3;
+    uint64_t start;
     int i, n, windows = 0, tries;
 
     if (!pair.waits || !pair.rulers_agree) {

@@ -35,7 +35,8 @@ int main(void)
     static double ticks[7][SAMPLES];
     const double step = cyclescope_step();
     double all[7], y = 1;
-    uint64_t x = 3, start;
+    unsigned long x = 3;
+    uint64_t start;
     int i;
 
     for (i = 0; i < SAMPLES; i++) {

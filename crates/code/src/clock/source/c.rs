@@ -6,7 +6,7 @@ use super::wiring::RegisterWiring;
 use crate::asm::CodeMode;
 use crate::clock::step::ClockStep;
 use crate::clock::timing_method::{Clock, ClockSide};
-use iced_x86::Register::{self, EAX, EBX, EDX};
+use iced_x86::Register::{self, EAX, EBX, ECX, EDX};
 
 pub(super) const C: SourceLanguage = SourceLanguage {
     name: "c",
@@ -69,20 +69,55 @@ fn fill_words(
 
 fn reading_body(clock: &Clock, side: ClockSide, mode: CodeMode) -> String {
     let result = mode.choose(["high << 32 | low", "(uint64_t)high << 32 | low"]);
-    function_body(clock, side, &RegisterWiring::new(clock, side, mode)) + &format!("    return {result};\n")
+    let style = BodyStyle { half: mode.choose(["uint64_t", "uint32_t"]), names: mode };
+    function_body(clock, side, &RegisterWiring::new(clock, side, mode), style) + &format!("    return {result};\n")
 }
 
-/// Body of a function that returns the number of its CPU too.
+/// Words in a body.
+#[derive(Clone, Copy)]
+struct BodyStyle {
+    /// The type of a half of the reading.
+    half: &'static str,
+    /// The mode whose names registers have in the list of those that change.
+    names: CodeMode,
+}
+
+/// The style of the header: most bodies are the same in both modes.
+#[cfg(test)]
+const HEADER_STYLE: BodyStyle = BodyStyle { half: "cyclescope_word", names: CodeMode::Bits32 };
+
+/// Body of a function of the header, for programs of both modes.
+#[cfg(test)]
+pub(super) fn header_body(clock: &Clock, side: ClockSide) -> String {
+    if clock.calls_system() {
+        return system_call_body(clock, side);
+    }
+    choose_by_mode(|mode| {
+        let body = function_body(clock, side, &RegisterWiring::new(clock, side, mode), HEADER_STYLE);
+        body + "    return (uint64_t)high << 32 | low;\n"
+    })
+}
+
+/// The same for one that returns the number of its CPU too.
 #[cfg(test)]
 pub(super) fn cpu_reading_body(clock: &Clock, side: ClockSide) -> String {
-    let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side));
-    body + "    reading.clock = high << 32 | low;\n    return reading;\n"
+    choose_by_mode(|mode| {
+        let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side, mode), HEADER_STYLE);
+        body + "    reading.clock = (uint64_t)high << 32 | low;\n    return reading;\n"
+    })
+}
+
+/// Text for programs of both modes, which the preprocessor chooses from if they differ.
+#[cfg(test)]
+fn choose_by_mode(text: impl Fn(CodeMode) -> String) -> String {
+    let [wide, narrow] = [CodeMode::Bits64, CodeMode::Bits32].map(text);
+    if wide == narrow { wide } else { format!("#ifdef __x86_64__\n{wide}#else\n{narrow}#endif\n") }
 }
 
 /// Body of a function without its last line: one assembly statement, which the compiler keeps
 /// together and in place.
-fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> String {
-    let mut text = format!("    {} low, high", wiring.mode.choose(["uint64_t", "uint32_t"]));
+fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring, style: BodyStyle) -> String {
+    let mut text = format!("    {} low, high", style.half);
     text.push_str(if wiring.keeps_rbx { ", rbx;\n" } else { ";\n" });
     text.push_str(if wiring.keeps_cpu { "    struct cyclescope_cpu_reading reading;\n\n" } else { "\n" });
     text.push_str("    __asm__ __volatile__(\n");
@@ -101,7 +136,8 @@ fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> Str
         (true, true) => ", \"=m\"(reading.cpu)\n",
     });
     text.push_str(if wiring.takes_counter { "        : \"c\"(counter)\n" } else { "        :\n" });
-    let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", wiring.name(*register)));
+    let clobbers = wiring.clobbers.iter().map(|register| register_name(style.names.register(*register)));
+    let clobbers = clobbers.map(|name| format!("\"{name}\", "));
     text.push_str(&format!("        : {}\"memory\");\n", clobbers.collect::<String>()));
     text
 }
@@ -126,6 +162,7 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
                 }
             }
             ClockStep::Store if wiring.pushes_reading => {
+                all.extend(wiring.keeps_cpu.then(|| on_stack("push", ECX, "the number of the CPU")));
                 all.extend([on_stack("push", EDX, ""), on_stack("push", EAX, step.describe_effect())]);
             }
             step if wiring.pushes_around(*step) => {
@@ -138,6 +175,7 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
     }
     if wiring.pushes_reading {
         all.extend([on_stack("pop", EAX, ""), on_stack("pop", EDX, "")]);
+        all.extend(wiring.keeps_cpu.then(|| on_stack("pop", ECX, "")));
     }
     if wiring.keeps_rbx {
         let text = "{mov %%rbx, %2|mov %2, rbx}".to_string();

@@ -147,12 +147,13 @@ fn header_file() -> String {
 
 fn c_pair(clock: &Clock) -> String {
     let language = LANGUAGES.iter().find(|language| language.name == "c").expect("a language");
-    let TemplateWords { parameter, start, end, .. } = (language.words)(clock, CodeMode::Bits64);
+    let TemplateWords { parameter, .. } = (language.words)(clock, CodeMode::Bits64);
     let name = clock_identifier(clock);
     let about = comment_lines(&describe_method(clock), " * ");
-    let functions: String = [("start", start, ClockSide::Start), ("end", end, ClockSide::End)]
+    let functions: String = [("start", ClockSide::Start), ("end", ClockSide::End)]
         .into_iter()
-        .map(|(side, body, of)| {
+        .map(|(side, of)| {
+            let body = c::header_body(clock, of);
             let body = match intrinsics_body(clock, of) {
                 Some(others) => format!("#ifdef CYCLESCOPE_INTRINSICS\n{others}#else\n{body}#endif\n"),
                 None => body,

@@ -54,7 +54,7 @@ fn reading_body(clock: &Clock, side: ClockSide, mode: CodeMode) -> String {
 /// Body of a function that returns the number of its CPU too.
 #[cfg(test)]
 pub(super) fn cpu_reading_body(clock: &Clock, side: ClockSide) -> String {
-    let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side));
+    let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side, CodeMode::Bits64));
     body + "    CpuReading { clock: (high << 32) | low, cpu }\n"
 }
 

@@ -241,11 +241,12 @@ fn compile_probes(folder: &Folder, mode: CodeMode, compiler: &str, options: &[&s
 
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"];
 
-/// Whether a compiler has the headers of its language's library for 32-bit code.
+/// Whether a compiler has its library's headers for 32-bit code. Those of C++ are a package of their own.
 fn compiles_narrow_code(folder: &Folder, compiler: &str) -> bool {
     let (language, header) = if compiler.ends_with("++") { ("c++", "cstdint") } else { ("c", "stdint.h") };
-    folder.write("narrow.c", &format!("#include <{header}>\n#include <time.h>\nint answer;\n"));
-    let built = Command::new(compiler).args(["-m32", "-c", "-x", language, "narrow.c"]).current_dir(&folder.0).output();
+    folder.write("narrow", &format!("#include <{header}>\n#include <time.h>\nint answer;\n"));
+    let words = ["-m32", "-c", "-x", language, "narrow", "-o", "narrow.o"];
+    let built = Command::new(compiler).args(words).current_dir(&folder.0).output();
     let can = built.is_ok_and(|output| output.status.success());
     if !can {
         cyclescope_skipped::report_left_out(format_args!("{compiler} -m32 does not work"));

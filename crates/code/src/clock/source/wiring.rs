@@ -37,10 +37,10 @@ pub(super) struct RegisterWiring {
 impl RegisterWiring {
     /// The wiring of a side whose reading has the number of its CPU.
     #[cfg(test)]
-    pub(super) fn with_cpu(clock: &Clock, side: ClockSide) -> RegisterWiring {
-        let mut wiring = RegisterWiring::new(clock, side, CodeMode::Bits64);
+    pub(super) fn with_cpu(clock: &Clock, side: ClockSide, mode: CodeMode) -> RegisterWiring {
+        let mut wiring = RegisterWiring::new(clock, side, mode);
         wiring.keeps_cpu = true;
-        // The number stays there unless later steps change the register.
+        // The number stays there, or comes back from the stack, unless the reading is moved.
         wiring.clobbers.retain(|register| wiring.is_moved || *register != RCX);
         wiring
     }
