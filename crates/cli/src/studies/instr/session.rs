@@ -5,6 +5,7 @@ use crate::args::{CommonArgs, InstrArgs};
 use crate::output::Failure;
 use crate::session::result_file::foreign_file;
 use crate::session::resume::{ResumedFile, ResumedSettings};
+use cyclescope::asm::CodeMode;
 use cyclescope::events::CounterRequest;
 use cyclescope::measure::Plan;
 use cyclescope::study::instr::ResumedSurvey;
@@ -80,6 +81,14 @@ pub fn hide_list(list: &Path) -> Failure {
     Failure::usage(text, Some("name the list with --from to see what is wrong, or start a new file with --out"))
 }
 
+/// The failure for a file of a mode, if another one is asked for.
+fn refuse_other_mode(path: &Path, kept: CodeMode, asked: CodeMode) -> Failure {
+    let (kept, asked) = (kept.bits(), asked.bits());
+    let text = format!("{} has forms of {kept}-bit mode, and --bits asks for {asked}-bit mode", path.display());
+    let remedy = format!("resume it without --bits, or measure {asked}-bit mode into another file with --out");
+    Failure::usage(text, Some(&remedy))
+}
+
 /// Fills options that weren't given with those of a session.
 pub fn adopt_options(
     session: &InstrSession,
@@ -90,6 +99,9 @@ pub fn adopt_options(
     let InstrSession { seed, quick, cpu, clock, executor, .. } = session;
     let kept = ResumedSettings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
     let (common, mut args) = (kept.adopt_options(common, path)?, args.clone());
+    if let Some(asked) = args.code_mode.bits.filter(|asked| *asked != session.bits) {
+        return Err(refuse_other_mode(path, session.bits, asked));
+    }
     if args.filters.is_empty() && args.mnemonic.is_empty() && !args.all && args.from.is_none() {
         (args.filters, args.mnemonic) = (session.filters.clone(), session.mnemonic.clone());
         (args.all, args.from) = (session.all, session.from.clone());
@@ -97,7 +109,7 @@ pub fn adopt_options(
             args.isa = session.isa.clone();
         }
     }
-    args.code_mode.bits = args.code_mode.bits.or(Some(session.bits).filter(|bits| !bits.is_default()));
+    args.code_mode.bits = Some(session.bits).filter(|bits| !bits.is_default());
     args.events = args.events.with_names(session.counters.as_ref());
     Ok((common, args))
 }
@@ -106,10 +118,35 @@ pub fn adopt_options(
 mod tests {
     use super::super::tables;
     use super::*;
+    use crate::args::{Cli, CliCommand};
     use crate::output::report::{GivenReport, require_harmless_lines, require_harmless_report};
+    use clap::Parser;
     use cyclescope::study::ResultRecord;
     use cyclescope::study::instr::tables::{export, summary::SurveySummary};
     use cyclescope_fuzz::{InputShape, fuzz_reader};
+
+    #[test]
+    fn a_file_of_another_mode_is_refused_by_both_names() {
+        let seed = include_bytes!("../../../../cyclescope/tests/hostile/results.jsonl");
+        let path = Path::new("a.jsonl");
+        let (resumed, _) = read_resumed(path, seed).map_err(|refused| refused.text().to_string()).expect("a good file");
+        let wide = resumed.expect("it has a first line").session;
+        let narrow = InstrSession { bits: CodeMode::Bits32, ..wide.clone() };
+        let adopt = |session: &InstrSession, bits: &[&str]| {
+            let words = [&["cyclescope", "instr", "--executor", "user", "nop"], bits].concat();
+            let cli = Cli::try_parse_from(words).expect("a command");
+            let Some(CliCommand::Instr(args)) = &cli.command else { unreachable!("the command is instr") };
+            let adopted = adopt_options(session, &cli.common, args, path);
+            adopted.map(|(_, args)| args.code_mode.mode()).map_err(|refused| refused.text().to_string())
+        };
+        for (session, mode) in [(&wide, CodeMode::Bits64), (&narrow, CodeMode::Bits32)] {
+            let (own, other) = mode.choose([("64", "32"), ("32", "64")]);
+            assert_eq!(adopt(session, &[]), Ok(mode));
+            assert_eq!(adopt(session, &["--bits", own]), Ok(mode));
+            let text = format!("a.jsonl has forms of {own}-bit mode, and --bits asks for {other}-bit mode");
+            assert_eq!(adopt(session, &["--bits", other]), Err(text));
+        }
+    }
 
     #[test]
     fn any_fields_of_a_resumed_file_are_presented_or_refused() {
