@@ -11,7 +11,7 @@ use cyclescope_platform::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Start of a file's first line. It identifies a file that was cut inside that line.
@@ -65,6 +65,14 @@ impl JournalHead {
 const JOURNAL_KIND: &str = "journal";
 const JOURNAL_START: &str = r#"{"schema":"cyclescope/1","kind":"journal","session":"#;
 
+/// Cuts a file to a length, where the next line begins. Not every system writes at the end by itself.
+fn cut_file(file: &mut File, bytes: u64) -> io::Result<()> {
+    if file.metadata()?.len() != bytes {
+        file.set_len(bytes)?;
+    }
+    file.seek(SeekFrom::Start(bytes)).map(drop)
+}
+
 impl ResultFile {
     /// Creates a file, or reuses an empty one.
     pub fn create(path: &Path, command: &'static str, resumes: bool) -> Result<ResultFile, Failure> {
@@ -101,9 +109,7 @@ impl ResultFile {
             return Err(foreign_file(path, command));
         }
         let kept = read(&content[..whole])?;
-        if !rest.is_empty() {
-            opened.file.set_len(whole as u64).map_err(|error| opened.write_failure(&error))?;
-        }
+        cut_file(&mut opened.file, whole as u64).map_err(|error| opened.write_failure(&error))?;
         opened.length = whole as u64;
         Ok((opened, kept))
     }
@@ -151,7 +157,7 @@ impl ResultFile {
     /// Cuts the file to this length, to drop lines of an incomplete group.
     pub fn truncate_to(&mut self, bytes: u64) -> Result<(), Failure> {
         if bytes < self.length {
-            self.file.set_len(bytes).map_err(|error| self.write_failure(&error))?;
+            cut_file(&mut self.file, bytes).map_err(|error| self.write_failure(&error))?;
             self.length = bytes;
         }
         Ok(())
@@ -177,7 +183,7 @@ impl ResultFile {
         let line = format!("{line}\n");
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // Half a line may have been written. If this fails too, the next reader drops it.
-            let _ = self.file.set_len(self.length);
+            let _ = cut_file(&mut self.file, self.length);
             return Err(self.write_failure(&error));
         }
         self.length += line.len() as u64;
@@ -223,7 +229,7 @@ impl ResultFile {
         if head.is_none_or(|head| head.session != self.session) {
             return Ok(Vec::new());
         }
-        journal.set_len(whole as u64).map_err(|error| self.write_failure(&error))?;
+        cut_file(&mut journal, whole as u64).map_err(|error| self.write_failure(&error))?;
         (self.journal, self.journal_length) = (Some(journal), whole as u64);
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }

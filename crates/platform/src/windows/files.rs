@@ -2,7 +2,7 @@
 
 use crate::file_facts::{FileAccess, FileFacts, FileKind};
 use std::fs::{File, Permissions};
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::OpenOptionsExt;
 use std::os::windows::io::AsRawHandle;
@@ -25,7 +25,8 @@ pub fn open_file(path: &Path, access: FileAccess) -> io::Result<File> {
     match access {
         FileAccess::Read => options.read(true),
         FileAccess::Append => options.append(true).create(true),
-        FileAccess::ReadAppend => options.read(true).append(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT),
+        // Only a file that may be written anywhere can be cut.
+        FileAccess::ReadAppend => options.read(true).write(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT),
     };
     options.open(path)
 }
@@ -123,16 +124,14 @@ pub fn read_identity(path: &Path) -> Option<(u64, u64)> {
     (read != 0).then_some((facts.dwVolumeSerialNumber.into(), number))
 }
 
-/// Opens a file for results, or a new one. It is opened for writing, not only for appending: Windows
-/// cuts an incomplete line off only then.
+/// Opens a file for results, or a new one, at its start. It is opened for writing, not only for
+/// appending: Windows cuts an incomplete line off only then.
 ///
 /// # Errors
 ///
 /// Those of the system.
 pub fn open_results(path: &Path, create: bool) -> io::Result<File> {
-    let mut file = File::options().read(true).write(true).create(create).truncate(false).open(path)?;
-    file.seek(SeekFrom::End(0))?;
-    Ok(file)
+    File::options().read(true).write(true).create(create).truncate(false).open(path)
 }
 
 /// The path that these bytes name, as UTF-8.
