@@ -4,6 +4,7 @@
 //! Containers hide `/sys` or `/proc`, hypervisors hide CPUID leaves, and kernels restrict their
 //! log. So a missing source is an ordinary answer here, never an error.
 
+use cyclescope_platform::kernel::{FACTS_ROOT, MISSING_FACTS};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -116,7 +117,7 @@ pub struct SystemFiles {
 impl SystemFiles {
     /// The running system's own files.
     pub fn system() -> SystemFiles {
-        SystemFiles { root: PathBuf::from(cyclescope_platform::kernel::FACTS_ROOT) }
+        SystemFiles { root: PathBuf::from(FACTS_ROOT) }
     }
 
     /// Files below `root` instead of `/`: a recorded or simulated machine.
@@ -168,9 +169,14 @@ fn read_record(path: &Path) -> std::io::Result<String> {
     }
 }
 
+/// Why a fact is missing: because of the system, or for this reason.
+pub(super) fn explain_missing(reason: String) -> String {
+    MISSING_FACTS.map_or(reason, str::to_string)
+}
+
 fn explain_read_error(path: &str, error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => format!("{path} does not exist"),
+        ErrorKind::NotFound => explain_missing(format!("{path} does not exist")),
         ErrorKind::PermissionDenied => format!("{path} may not be read"),
         _ => format!("{path} can't be read: {error}"),
     }

@@ -1,7 +1,7 @@
 //! Cache sizes according to the kernel. A hypervisor may change those of CPUID.
 
 use super::cache::CacheKind;
-use super::fact::{Fact, SystemFiles};
+use super::fact::{Fact, SystemFiles, explain_missing};
 use super::topology::parse_cpu_list;
 use serde::Serialize;
 
@@ -28,7 +28,11 @@ pub(crate) fn read_kernel_caches(files: &SystemFiles, cpu: u32) -> Fact<Vec<Kern
             Fact::Unknown(why) => return Fact::Unknown(why),
         }
     }
-    if caches.is_empty() { Fact::unknown(format!("{folder} names no cache")) } else { Fact::Known(caches) }
+    if caches.is_empty() {
+        Fact::unknown(explain_missing(format!("{folder} names no cache")))
+    } else {
+        Fact::Known(caches)
+    }
 }
 
 fn read_kernel_cache(files: &SystemFiles, folder: &str) -> Fact<KernelCache> {

@@ -5,8 +5,9 @@
 
 use serde::Serialize;
 
-use super::fact::{Fact, SystemFiles};
+use super::fact::{Fact, SystemFiles, explain_missing};
 use crate::unit::Hertz;
+use cyclescope_platform::kernel::{MISSING_FACTS, SYSTEM_NAME};
 
 /// Exists if the kernel supports modules.
 const MODULES_FOLDER: &str = "/sys/module";
@@ -84,7 +85,7 @@ impl KernelModule {
         KernelModule {
             loaded: match exists(MODULES_FOLDER) {
                 true => Fact::Known(exists(MODULE_FOLDER)),
-                false => Fact::unknown(format!("{MODULES_FOLDER} does not exist")),
+                false => Fact::unknown(explain_missing(format!("{MODULES_FOLDER} does not exist"))),
             },
             // An unset pointer prints as (null).
             refused: files
@@ -93,7 +94,7 @@ impl KernelModule {
             forecast: forecast_refusal(files),
             headers: match exists(&format!("{headers}/Makefile")) {
                 true => Fact::Known(headers),
-                false => Fact::unknown(format!("there is no {headers}")),
+                false => Fact::unknown(explain_missing(format!("there is no {headers}"))),
             },
             closed: files.read_number("/proc/sys/kernel/modules_disabled").map(|closed: u32| closed != 0),
             lockdown: files
@@ -108,6 +109,9 @@ impl KernelModule {
     /// Obstacles to loading the module, those without a remedy first.
     pub fn list_obstacles(&self) -> Vec<ModuleObstacle> {
         let fixed = |text: String| ModuleObstacle { text, remedy: None };
+        if MISSING_FACTS.is_some() {
+            return vec![fixed(format!("the module is for Linux, and this system is {SYSTEM_NAME}"))];
+        }
         let mut found = Vec::new();
         if let Some(why) = self.forecast {
             found.push(fixed(why.to_string()));

@@ -6,7 +6,7 @@
 use cyclescope_platform::time::read_preemptions;
 use serde::Serialize;
 
-use super::fact::{Fact, SystemFiles};
+use super::fact::{Fact, SystemFiles, explain_missing};
 
 /// Counts since boot, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,7 +119,7 @@ pub fn count_runnable(files: &SystemFiles, cpu: u32) -> Fact<u32> {
     let own_process = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {
         Ok(entries) => entries,
-        Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
+        Err(error) => return Fact::unknown(explain_missing(format!("/proc can't be listed: {error}"))),
     };
     if !files.path(&format!("/proc/{own_process}")).exists() {
         return Fact::unknown("/proc does not show this process");

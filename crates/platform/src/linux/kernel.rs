@@ -6,6 +6,9 @@ pub const SYSTEM_NAME: &str = "Linux";
 /// Folder under which `/proc` and `/sys` lie.
 pub const FACTS_ROOT: &str = "/";
 
+/// Why facts are missing that other systems have in files; `None` if their files say so.
+pub const MISSING_FACTS: Option<&str> = None;
+
 // syslog(2)
 const SYSLOG_ACTION_READ_ALL: libc::c_int = 3;
 const SYSLOG_ACTION_SIZE_BUFFER: libc::c_int = 10;

@@ -10,6 +10,9 @@ pub const SYSTEM_NAME: &str = "Windows";
 /// show those of the system below.
 pub const FACTS_ROOT: &str = r"\\?\C:\no folder of facts\";
 
+/// Why facts are missing that other systems have in files; `None` if their files say so.
+pub const MISSING_FACTS: Option<&str> = Some("Windows does not report it");
+
 /// The kernel's version.
 pub fn read_release() -> String {
     let mut version = OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32, ..Default::default() };
