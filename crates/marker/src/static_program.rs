@@ -4,24 +4,19 @@
 //! program is static, and calls no library.
 
 use cyclescope_core::error::RunError;
-use cyclescope_exec::user::reserve_narrow_addresses;
-use object::elf::{PF_R, PF_W, PF_X, ProgramFlags};
+use cyclescope_exec::user::{NarrowMemory, PageRights};
 use object::read::elf::ElfFile32;
 use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SegmentFlags};
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::collections::HashMap;
-use std::ffi::c_void;
 
 /// Bytes of addresses for a program.
 const IMAGE_BYTES: u64 = 16 << 20;
-const PAGE: u64 = 4096;
 const LOADING: &str = "loading a program of 32-bit code";
 
 /// Addresses for a program of 32-bit code. They stay reserved until the process ends.
 #[derive(Debug, Clone, Copy)]
 pub struct NarrowAddresses {
-    start: u64,
+    memory: &'static NarrowMemory,
 }
 
 /// The symbols of a loaded program.
@@ -37,12 +32,12 @@ impl NarrowAddresses {
     ///
     /// Fails if none are free.
     pub fn reserve() -> Result<NarrowAddresses, RunError> {
-        Ok(NarrowAddresses { start: reserve_narrow_addresses(IMAGE_BYTES as usize)? })
+        Ok(NarrowAddresses { memory: Box::leak(Box::new(NarrowMemory::reserve(IMAGE_BYTES)?)) })
     }
 
     /// The address to link the program to.
     pub fn start(self) -> u64 {
-        self.start
+        self.memory.start()
     }
 
     /// Loads a program that was linked to these addresses. It stays in memory until the process ends.
@@ -52,15 +47,20 @@ impl NarrowAddresses {
     /// Fails if the file is no such program, or if the system refuses the memory.
     pub fn load_program(self, file: &[u8]) -> Result<StaticProgram, RunError> {
         let file: ElfFile32<Endianness> = ElfFile32::parse(file).map_err(|error| refuse_file(&error.to_string()))?;
-        for segment in file.segments() {
-            let (address, bytes) = (segment.address(), segment.size());
-            let end = address.checked_add(bytes).filter(|end| *end <= self.start + IMAGE_BYTES);
+        let memory = self.memory;
+        let segments = || file.segments().filter(|segment| segment.size() > 0);
+        for segment in segments() {
             let data = segment.data().map_err(|error| refuse_file(&error.to_string()))?;
-            if address < self.start || end.is_none() || data.len() as u64 > bytes {
+            if !memory.contains(segment.address(), segment.size()) || data.len() as u64 > segment.size() {
                 return Err(refuse_file("a segment is outside the reserved addresses"));
             }
-            load_segment(address, bytes, data, segment.flags())
-                .map_err(|errno| RunError::System { doing: LOADING, errno: errno.raw_os_error() })?;
+            memory.set_rights(segment.address(), segment.size(), PageRights::WRITE)?;
+            // SAFETY: the segment is writable.
+            unsafe { memory.write(segment.address(), data) };
+        }
+        for segment in segments() {
+            let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { continue };
+            memory.set_rights(segment.address(), segment.size(), PageRights::from_segment_flags(p_flags.0))?;
         }
         let symbol = |symbol: object::read::elf::ElfSymbol32<Endianness>| {
             symbol.name().ok().map(|name| (name.to_string(), symbol.address()))
@@ -82,31 +82,4 @@ impl StaticProgram {
 
 fn refuse_file(why: &str) -> RunError {
     RunError::from_harness(LOADING, why.to_string(), "")
-}
-
-/// Maps a segment and copies its bytes.
-fn load_segment(address: u64, bytes: u64, data: &[u8], flags: SegmentFlags) -> Result<(), Errno> {
-    let first = address / PAGE * PAGE;
-    let length = ((address + bytes).next_multiple_of(PAGE) - first) as usize;
-    if length == 0 {
-        return Ok(());
-    }
-    let (place, flags) = (
-        first as *mut c_void,
-        match flags {
-            SegmentFlags::Elf { p_flags, .. } => p_flags,
-            _ => ProgramFlags(0),
-        },
-    );
-    let protections = [(PF_R, MprotectFlags::READ), (PF_W, MprotectFlags::WRITE), (PF_X, MprotectFlags::EXEC)];
-    let allowed = protections.iter().filter(|(flag, _)| flags.0 & flag.0 != 0);
-    let allowed = allowed.fold(MprotectFlags::empty(), |all, (_, one)| all | *one);
-    let mapping = MapFlags::PRIVATE | MapFlags::FIXED;
-    // SAFETY: the addresses are reserved for this program, and no other part of it uses these pages;
-    // the copy stays inside them.
-    unsafe {
-        rustix::mm::mmap_anonymous(place, length, ProtFlags::READ | ProtFlags::WRITE, mapping)?;
-        std::ptr::copy_nonoverlapping(data.as_ptr(), address as *mut u8, data.len());
-        rustix::mm::mprotect(place, length, allowed)
-    }
 }

@@ -42,8 +42,6 @@ mod narrow_constructors;
 mod narrow_image;
 #[cfg(unix)]
 mod narrow_library;
-#[cfg(unix)]
-mod narrow_memory;
 mod object_code;
 #[cfg(all(test, unix))]
 mod odd_signatures;

@@ -6,10 +6,9 @@
 //!
 //! The far call to 32-bit code lies below 4 GiB too: 32-bit code returns to an address of 32 bits.
 
-use crate::input::narrow_memory::{NarrowMemory, PAGE};
 use crate::output::Failure;
 use cyclescope::asm::{CodeMode, parse_for_mode};
-use cyclescope::executor::user::find_narrow_segment;
+use cyclescope::executor::user::{NARROW_PAGE as PAGE, NarrowMemory, PageRights, find_narrow_segment};
 
 /// Stack of these functions. The page above it has the code that calls them.
 const STACK_BYTES: u64 = 256 << 10;
@@ -48,10 +47,10 @@ pub fn call_function(function: u32) -> Result<u32, Failure> {
     let selector = find_narrow_segment().map_err(Failure::from)?;
     let memory = NarrowMemory::reserve(STACK_BYTES + PAGE)?;
     let (code, top) = (encode_call(function), memory.start() + STACK_BYTES);
-    memory.set_rights(memory.start(), STACK_BYTES + PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+    memory.set_rights(memory.start(), STACK_BYTES + PAGE, PageRights::WRITE)?;
     // SAFETY: the page belongs to this call alone, and the code fits.
-    unsafe { (top as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len()) };
-    memory.set_rights(top, PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
+    unsafe { memory.write(top, &code) };
+    memory.set_rights(top, PAGE, PageRights::EXECUTE)?;
     // SAFETY: the code is a function of this type that keeps what such a function keeps.
     unsafe {
         type FarCall = unsafe extern "C" fn(*const FarPointer, u64) -> u32;
@@ -73,11 +72,11 @@ mod tests {
             return cyclescope_skipped::report_skipped(error);
         }
         let memory = NarrowMemory::reserve(PAGE).expect("addresses");
-        memory.set_rights(memory.start(), PAGE, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC).expect("memory");
+        memory.set_rights(memory.start(), PAGE, PageRights { write: true, execute: true }).expect("memory");
         // mov eax, 0x12345678; ret
         let code = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xc3];
-        // SAFETY: the memory belongs to this test.
-        unsafe { (memory.start() as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+        // SAFETY: the memory is writable, and belongs to this test.
+        unsafe { memory.write(memory.start(), &code) };
         assert_eq!(call_function(memory.start() as u32).ok(), Some(0x1234_5678));
     }
 }

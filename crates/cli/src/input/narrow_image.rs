@@ -3,13 +3,13 @@
 //! A symbol that the file does not define gets a page of addresses of its own that can't be accessed.
 
 use crate::input::narrow_constructors::call_function;
-use crate::input::narrow_memory::{NarrowMemory, PAGE};
 use crate::output::Failure;
 use cyclescope::error::Unavailable;
+use cyclescope::executor::user::{NARROW_PAGE as PAGE, NarrowMemory, PageRights};
 use cyclescope::random::Random;
 use object::elf::{
-    DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RELR, DT_RELRSZ, DynamicTag, PF_W, PF_X, PT_DYNAMIC, PT_LOAD, PT_TLS,
-    R_386_32, R_386_COPY, R_386_GLOB_DAT, R_386_IRELATIVE, R_386_JMP_SLOT, R_386_NONE, R_386_PC32, R_386_RELATIVE,
+    DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RELR, DT_RELRSZ, DynamicTag, PT_DYNAMIC, PT_LOAD, PT_TLS, R_386_32,
+    R_386_COPY, R_386_GLOB_DAT, R_386_IRELATIVE, R_386_JMP_SLOT, R_386_NONE, R_386_PC32, R_386_RELATIVE,
     R_386_TLS_DTPMOD32, R_386_TLS_DTPOFF32, R_386_TLS_TPOFF, R_386_TLS_TPOFF32, STT_FUNC, STT_GNU_IFUNC, STT_TLS,
 };
 use object::read::elf::{Dyn, ElfFile32, ProgramHeader};
@@ -152,16 +152,15 @@ impl<'a> NarrowImage<'a> {
 
     /// Makes all of its memory writable and copies the contents of the file.
     fn copy_segments(&self) -> Result<(), Failure> {
-        self.memory.set_rights(self.start, self.span, libc::PROT_READ | libc::PROT_WRITE)?;
+        self.memory.set_rights(self.start, self.span, PageRights::WRITE)?;
         let endian = self.file.endian();
         for segment in self.segments() {
             let (offset, length) = (segment.p_offset(endian) as usize, segment.p_filesz(endian) as usize);
             let content = offset.checked_add(length).and_then(|end| self.bytes.get(offset..end));
             let content = content.filter(|_| length as u64 <= u64::from(segment.p_memsz(endian)));
             let content = content.ok_or_else(|| self.damaged("a segment is longer than its file"))?;
-            let place = (self.start + u64::from(segment.p_vaddr(endian))) as *mut u8;
             // SAFETY: the span contains all segments, and the file's part is no longer than its segment.
-            unsafe { place.copy_from_nonoverlapping(content.as_ptr(), length) };
+            unsafe { self.memory.write(self.start + u64::from(segment.p_vaddr(endian)), content) };
         }
         Ok(())
     }
@@ -295,12 +294,8 @@ impl<'a> NarrowImage<'a> {
                 let at = u64::from(segment.p_vaddr(endian));
                 at < page + PAGE && at + u64::from(segment.p_memsz(endian)) > page
             });
-            let rights = of_page.fold(0, |rights, segment| {
-                let flags = segment.p_flags(endian);
-                let more = |flag, right| if flags.contains(flag) { right } else { 0 };
-                rights | libc::PROT_READ | more(PF_W, libc::PROT_WRITE) | more(PF_X, libc::PROT_EXEC)
-            });
-            self.memory.set_rights(self.start + page, PAGE, rights)?;
+            let flags = of_page.fold(0, |flags, segment| flags | segment.p_flags(endian).0);
+            self.memory.set_rights(self.start + page, PAGE, PageRights::from_segment_flags(flags))?;
         }
         Ok(())
     }

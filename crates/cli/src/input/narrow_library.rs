@@ -8,8 +8,8 @@
 
 use crate::input::loaded_code::LoadedCode;
 use crate::input::narrow_image::{MissingSymbols, NarrowImage};
-use crate::input::narrow_memory::NarrowMemory;
 use crate::output::Failure;
+use cyclescope::executor::user::NarrowMemory;
 use std::path::Path;
 use std::sync::Mutex;
 

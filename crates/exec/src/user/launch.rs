@@ -1,9 +1,10 @@
 //! Starts the process of a worker: one that runs the worker's executable, or a copy of this process.
 
+use super::answer_wait::WaitFailure;
 use super::areas::UserAreas;
 use super::confinement::ConfinementArguments;
 use super::options::UserOptions;
-use super::process::{STARTING_WORKER, WaitFailure, WorkerProcess, last_errno};
+use super::process::{STARTING_WORKER, WorkerProcess, last_errno};
 use super::regions::WorkerRegions;
 use super::setup::{self, WorkerOrigin, WorkerStart};
 use super::worker_events::WorkerEvents;

@@ -21,6 +21,7 @@
 //! guard against an attacker who measures himself: code can write the readings that judge it, and
 //! VMCALL and VMMCALL reach the hypervisor unnoticed.
 
+mod answer_wait;
 mod areas;
 mod chunk;
 #[cfg_attr(windows, path = "windows/confinement.rs")]
@@ -40,6 +41,8 @@ mod launch;
 #[cfg(unix)]
 mod namespaces;
 mod narrow_code;
+#[cfg(unix)]
+mod narrow_memory;
 mod options;
 #[cfg_attr(windows, path = "windows/process.rs")]
 mod process;
@@ -48,6 +51,7 @@ mod process_clock;
 #[cfg_attr(windows, path = "windows/protections.rs")]
 mod protections;
 mod reading_window;
+mod region_contents;
 #[cfg_attr(windows, path = "windows/regions.rs")]
 mod regions;
 #[cfg_attr(windows, path = "windows/setup.rs")]
@@ -68,6 +72,8 @@ mod tests;
 pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
 pub use faults::signal_name;
 pub use narrow_code::{find_narrow_segment, reserve_narrow_addresses};
+#[cfg(unix)]
+pub use narrow_memory::{NARROW_PAGE, NarrowMemory, PageRights};
 pub use options::UserOptions;
 #[cfg(windows)]
 pub use worker_contents::{ImageParts, ImagePlace, load_library, place_code};
@@ -78,6 +84,7 @@ use super::{
     Batch, Capabilities, CodeProtection, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
     Layout, MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
 };
+use answer_wait::WaitFailure;
 use areas::UserAreas;
 use chunk::LayoutChunk;
 use confinement::WorkerConfinement;
@@ -97,7 +104,7 @@ use cyclescope_worker::command::{
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
 use launch::StartFailure;
-use process::{WaitFailure, WorkerEnd, WorkerProcess};
+use process::{WorkerEnd, WorkerProcess};
 use protections::WorkerFacts;
 use reading_window::ReadingWindow;
 use regions::WorkerRegions;

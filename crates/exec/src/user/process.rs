@@ -1,7 +1,7 @@
 //! The worker as its caller sees it: a child process that is waited for and ended.
 
 use super::faults;
-use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
+use super::time_limit::{StopCause, WaitResult};
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::process_state::ProcessState;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A running worker. Dropping it ends and reaps it.
 pub(super) struct WorkerProcess {
-    pid: i32,
+    pub(super) pid: i32,
     pidfd: OwnedFd,
     /// The kernel kills the worker when its creating thread ends, so another thread makes a new
     /// one.
@@ -24,30 +24,10 @@ pub(super) struct WorkerProcess {
     reaped: bool,
 }
 
-/// Outcome of waiting for a worker.
-enum WaitResult {
-    Done,
-    Late,
-    Ended,
-    /// The system refuses this call, with this error.
-    Refused(&'static str, i32),
-}
-
-/// Why a worker did not answer.
-#[derive(Debug)]
-pub(super) enum WaitFailure {
-    /// It has ended.
-    Ended,
-    /// It used up its time.
-    Hung,
-    /// It does not run, for this reason.
-    Stopped(StopCause),
-    /// The system refuses this call, which waits for it, with this error.
-    Refused(&'static str, i32),
-}
-
 /// Time limit for the set-up of a worker, in its own processor time.
-const SETUP_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const SETUP_LIMIT: Duration = Duration::from_secs(10);
+/// What [`SETUP_LIMIT`] counts, at the end of a sentence.
+pub(super) const SETUP_LIMIT_COUNTS: &str = " of processor time";
 /// Time in which a killed process ends. Freeing a copy of much memory takes long; only a frozen
 /// control group takes forever.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,47 +46,8 @@ impl WorkerProcess {
         Ok(WorkerProcess { pid, pidfd, made_by: std::thread::current().id(), reaped: false })
     }
 
-    /// The worker's process number.
-    pub(super) fn pid(&self) -> i32 {
-        self.pid
-    }
-
-    /// Waits until this word is a command's number, within a limit.
-    pub(super) fn wait_for_answer(
-        &self,
-        done: &AtomicU32,
-        sequence: u32,
-        spin: bool,
-        limit: &mut WorkerTimeLimit,
-    ) -> Result<(), WaitFailure> {
-        loop {
-            match self.wait(done, sequence, spin, limit.next_check()) {
-                WaitResult::Done => return Ok(()),
-                WaitResult::Ended => return Err(WaitFailure::Ended),
-                WaitResult::Refused(call, errno) => return Err(WaitFailure::Refused(call, errno)),
-                WaitResult::Late => match limit.check_overtime() {
-                    OvertimeVerdict::Busy => {}
-                    OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
-                    OvertimeVerdict::Stopped(cause) => return Err(WaitFailure::Stopped(cause)),
-                },
-            }
-        }
-    }
-
-    /// The limit of the worker's set-up, which begins now.
-    pub(super) fn setup_limit(&self) -> WorkerTimeLimit {
-        WorkerTimeLimit::new(self.pid, SETUP_LIMIT)
-    }
-
-    fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
-        if spin {
-            for _ in 0..SPIN_ITERATIONS {
-                if done.load(Ordering::Acquire) == sequence {
-                    return WaitResult::Done;
-                }
-                std::hint::spin_loop();
-            }
-        }
+    /// Waits until this word is a command's number, or until a time.
+    pub(super) fn sleep_until_answer(&self, done: &AtomicU32, sequence: u32, until: Instant) -> WaitResult {
         let mut slice = FIRST_SLICE;
         loop {
             let now = done.load(Ordering::Acquire);
@@ -264,22 +205,6 @@ impl WorkerEnd {
 pub(super) const STARTING_WORKER: &str = "starting the worker";
 const ENDING_WORKER: &str = "ending the worker";
 
-impl WaitFailure {
-    /// Ends a worker that did not complete its set-up; the error for it.
-    pub(super) fn into_setup_error(self, worker: &mut WorkerProcess) -> RunError {
-        let end = worker.kill_and_reap();
-        match self {
-            WaitFailure::Ended => end.into_setup_error(),
-            WaitFailure::Hung => {
-                let why = format!("it took more than {} s of processor time", SETUP_LIMIT.as_secs());
-                RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
-            }
-            WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
-            WaitFailure::Refused(call, errno) => RunError::from_system_call(STARTING_WORKER, call, errno),
-        }
-    }
-}
-
 /// The error number of the last failed system call.
 pub(super) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
@@ -293,8 +218,6 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Iterations of active waiting if the worker runs on another CPU: about 20 µs.
-const SPIN_ITERATIONS: u32 = 500;
 /// Interval at which a sleeping caller checks whether the worker still lives. It is long because
 /// each check may interrupt the measured code.
 const FIRST_SLICE: Duration = Duration::from_millis(2);
@@ -333,6 +256,7 @@ pub(super) fn read_own_memory(address: u64, bytes: usize) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer_wait::WaitFailure;
     use super::super::frozen_group::FrozenGroup;
     use super::*;
     use std::os::fd::IntoRawFd;

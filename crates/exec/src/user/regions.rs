@@ -4,9 +4,8 @@
 //! everything into it (`cyclescope_worker::view`). The memory areas of programs have stretches of
 //! their own, see `areas`.
 
-use crate::Sample;
 use cyclescope_core::error::RunError;
-use cyclescope_worker::command::{FENCED_PAGE, SharedPointers, WorkerCommand};
+use cyclescope_worker::command::{FENCED_PAGE, SharedPointers};
 use cyclescope_worker::image;
 use cyclescope_worker::setup::{ForeignMapping, MOST_FOREIGN, PIECE_COUNT, ViewPiece, WorkerSetup};
 use cyclescope_worker::view::{
@@ -22,8 +21,8 @@ use std::ptr;
 
 /// One mapping of the caller, unmapped on drop.
 pub(super) struct MemoryMapping {
-    start: *mut u8,
-    bytes: usize,
+    pub(super) start: *mut u8,
+    pub(super) bytes: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone.
@@ -67,8 +66,8 @@ pub(super) struct WorkerRegions {
     code_file: OwnedFd,
     shared_file: OwnedFd,
     reservation: MemoryMapping,
-    arena: MemoryMapping,
-    shared: MemoryMapping,
+    pub(super) arena: MemoryMapping,
+    pub(super) shared: MemoryMapping,
 }
 
 /// The error of a failed system call.
@@ -223,41 +222,6 @@ impl WorkerRegions {
             anonymous(view::THREAD_AT, THREAD_BYTES),
             shared(view::SETUP_AT, SETUP_BYTES, PROT_READ, file::SETUP_AT),
         ]
-    }
-
-    /// Writes code at an offset of the code arena. The worker may run it, and cannot write there.
-    pub(super) fn write_code(&mut self, offset: usize, code: &[u8]) {
-        assert!(code.len() <= self.arena.bytes.saturating_sub(offset), "layouts are checked");
-        // SAFETY: mapped for writing, and the code ends inside.
-        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.arena.start.add(offset), code.len()) };
-    }
-
-    /// A copy of the samples, each reading at this moment: the worker's code may write them at any
-    /// time.
-    pub(super) fn copy_samples(&self, count: usize) -> Vec<Sample> {
-        let first = self.shared_pointers().first_sample();
-        let sample = |number: usize| {
-            // SAFETY: mapped for all samples of a command.
-            let pair = unsafe { first.add(number).read_volatile() };
-            Sample { start: pair.start, end: pair.end }
-        };
-        (0..count).map(sample).collect()
-    }
-
-    /// A copy of the text of this length that the worker has left in the place of its samples.
-    pub(super) fn copy_text(&self, length: usize) -> Vec<u8> {
-        let samples = self.shared_pointers().samples;
-        assert!(length <= SAMPLES_BYTES, "the text lies in the samples' region");
-        // SAFETY: mapped for this length.
-        (0..length).map(|at| unsafe { samples.add(at).read_volatile() }).collect()
-    }
-
-    pub(super) fn command_pointer(&self) -> *mut WorkerCommand {
-        self.shared.start.cast()
-    }
-
-    pub(super) fn command_bytes_at(&self, offset: usize) -> *mut u8 {
-        self.shared.start.wrapping_add(offset)
     }
 
     /// The caller's pointers to the memory that both sides write.

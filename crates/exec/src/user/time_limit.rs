@@ -60,6 +60,18 @@ impl StopCause {
     }
 }
 
+/// Outcome of waiting for a worker.
+pub(super) enum WaitResult {
+    /// It has answered.
+    Done,
+    /// The time is over.
+    Late,
+    /// It has ended.
+    Ended,
+    /// The system refuses this call, with this error.
+    Refused(&'static str, i32),
+}
+
 impl WorkerTimeLimit {
     /// A limit that begins now.
     pub(super) fn new(pid: i32, limit: Duration) -> WorkerTimeLimit {

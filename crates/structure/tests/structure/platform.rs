@@ -28,6 +28,8 @@ const SEAM: &[&str] = &[
     "exec/src/user/filter.rs",
     "exec/src/user/launch.rs",
     "exec/src/user/namespaces.rs",
+    // Memory for 32-bit code, which Windows does not run.
+    "exec/src/user/narrow_memory.rs",
     "exec/src/user/process.rs",
     "exec/src/user/process_clock.rs",
     "exec/src/user/protections.rs",
@@ -40,8 +42,6 @@ const SEAM: &[&str] = &[
     "cli/src/input/capture/",
     "cli/src/input/function_fault.rs",
     "cli/src/input/library_loader.rs",
-    // Functions of 32-bit code, which Windows does not run.
-    "cli/src/input/narrow_",
     // Commands that only Linux has.
     "cli/src/studies/ab/",
     "cli/src/studies/all/",

@@ -1,7 +1,7 @@
 //! The worker as its caller sees it: a process in a job, which is waited for and ended.
 
 use super::handle::SystemHandle;
-use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
+use super::time_limit::{StopCause, WaitResult};
 use super::worker_contents;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::{RunError, Unavailable};
@@ -33,29 +33,10 @@ pub(super) struct WorkerProcess {
     pub(super) reaped: bool,
 }
 
-/// Why a worker did not answer.
-#[derive(Debug)]
-pub(super) enum WaitFailure {
-    /// It has ended.
-    Ended,
-    /// It used up its time.
-    Hung,
-    /// It does not run, for this reason.
-    Stopped(StopCause),
-    /// The system refuses this call, which waits for it, with this error.
-    Refused(&'static str, i32),
-}
-
-/// Outcome of waiting for a worker.
-enum WaitResult {
-    Done,
-    Late,
-    Ended,
-    Refused(i32),
-}
-
 /// Time limit for the set-up of a worker.
-const SETUP_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const SETUP_LIMIT: Duration = Duration::from_secs(20);
+/// What [`SETUP_LIMIT`] counts, at the end of a sentence: elapsed time.
+pub(super) const SETUP_LIMIT_COUNTS: &str = "";
 /// Time in which an ended process disappears.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Exit code of a worker that its caller ended.
@@ -63,53 +44,12 @@ const ENDED_BY_CALLER: u32 = 0xC5C0;
 /// The step that fails if no worker could be made.
 pub(super) const STARTING_WORKER: &str = "starting the worker";
 
-/// Iterations of active waiting if the worker runs on another CPU: about 20 µs.
-const SPIN_ITERATIONS: u32 = 500;
 /// Longest time in one wait.
 const SLICE: Duration = Duration::from_millis(64);
 
 impl WorkerProcess {
-    /// The number of the worker's thread.
-    pub(super) fn pid(&self) -> i32 {
-        self.pid
-    }
-
-    /// Waits until this word is a command's number, within a limit.
-    pub(super) fn wait_for_answer(
-        &self,
-        done: &AtomicU32,
-        sequence: u32,
-        spin: bool,
-        limit: &mut WorkerTimeLimit,
-    ) -> Result<(), WaitFailure> {
-        loop {
-            match self.wait(done, sequence, spin, limit.next_check()) {
-                WaitResult::Done => return Ok(()),
-                WaitResult::Ended => return Err(WaitFailure::Ended),
-                WaitResult::Refused(errno) => return Err(WaitFailure::Refused("WaitForMultipleObjects", errno)),
-                WaitResult::Late => match limit.check_overtime() {
-                    OvertimeVerdict::Busy => {}
-                    OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
-                    OvertimeVerdict::Stopped(cause) => return Err(WaitFailure::Stopped(cause)),
-                },
-            }
-        }
-    }
-
-    /// The limit of the worker's set-up, which begins now.
-    pub(super) fn setup_limit(&self) -> WorkerTimeLimit {
-        WorkerTimeLimit::new(self.pid, SETUP_LIMIT)
-    }
-
-    fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
-        if spin {
-            for _ in 0..SPIN_ITERATIONS {
-                if done.load(Ordering::Acquire) == sequence {
-                    return WaitResult::Done;
-                }
-                std::hint::spin_loop();
-            }
-        }
+    /// Waits until this word is a command's number, or until a time.
+    pub(super) fn sleep_until_answer(&self, done: &AtomicU32, sequence: u32, until: Instant) -> WaitResult {
         let handles = [self.done.raw(), self.process.raw()];
         loop {
             if done.load(Ordering::Acquire) == sequence {
@@ -122,7 +62,7 @@ impl WorkerProcess {
             let milliseconds = left.min(SLICE).as_millis().max(1) as u32;
             // SAFETY: the handles live through the call.
             match unsafe { WaitForMultipleObjects(2, handles.as_ptr(), 0, milliseconds) } {
-                WAIT_FAILED => return WaitResult::Refused(last_errno()),
+                WAIT_FAILED => return WaitResult::Refused("WaitForMultipleObjects", last_errno()),
                 signalled if signalled == WAIT_OBJECT_0 + 1 => {
                     let answered = done.load(Ordering::Acquire) == sequence;
                     return if answered { WaitResult::Done } else { WaitResult::Ended };
@@ -208,22 +148,6 @@ impl WorkerEnd {
             }
             WorkerEnd::Exited(code) => worker_contents::explain_exit(code).unwrap_or_else(|| self.into_error()),
             end => end.into_error(),
-        }
-    }
-}
-
-impl WaitFailure {
-    /// Ends a worker that did not complete its set-up; the error for it.
-    pub(super) fn into_setup_error(self, worker: &mut WorkerProcess) -> RunError {
-        let end = worker.kill_and_reap();
-        match self {
-            WaitFailure::Ended => end.into_setup_error(),
-            WaitFailure::Hung => {
-                let why = format!("it took more than {} s", SETUP_LIMIT.as_secs());
-                RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
-            }
-            WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
-            WaitFailure::Refused(call, errno) => RunError::from_system_call(STARTING_WORKER, call, errno),
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use super::handle::SystemHandle;
 use super::setup::LaunchSetup;
-use crate::{Sample, draw_secret};
+use crate::draw_secret;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_platform::error_code;
-use cyclescope_worker::command::{SharedPointers, WorkerCommand};
+use cyclescope_worker::command::SharedPointers;
 use cyclescope_worker::view::{self, ARENA_BYTES, SAMPLES_BYTES, SETUP_BYTES};
 
 use std::io;
@@ -45,8 +45,8 @@ pub(super) type MemoryFile = SystemHandle;
 
 /// Reserved addresses, or a mapped section, until dropped.
 pub(super) struct MemoryMapping {
-    start: *mut u8,
-    bytes: usize,
+    pub(super) start: *mut u8,
+    pub(super) bytes: usize,
     is_view: bool,
 }
 
@@ -94,8 +94,8 @@ pub(super) struct WorkerRegions {
     code_file: MemoryFile,
     shared_file: MemoryFile,
     reservation: MemoryMapping,
-    arena: MemoryMapping,
-    shared: MemoryMapping,
+    pub(super) arena: MemoryMapping,
+    pub(super) shared: MemoryMapping,
 }
 
 /// The error of a failed system call.
@@ -210,41 +210,6 @@ impl WorkerRegions {
         // SAFETY: the region is mapped for writing, aligned to pages, and large enough. Nothing
         // refers to it.
         unsafe { ptr::copy_nonoverlapping(setup, into, 1) };
-    }
-
-    /// Writes code at an offset of the code arena. The worker may run it, and cannot write there.
-    pub(super) fn write_code(&mut self, offset: usize, code: &[u8]) {
-        assert!(code.len() <= self.arena.bytes.saturating_sub(offset), "layouts are checked");
-        // SAFETY: mapped for writing, and the code ends inside.
-        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.arena.start.add(offset), code.len()) };
-    }
-
-    /// A copy of the samples, each reading at this moment: the worker's code may write them at any
-    /// time.
-    pub(super) fn copy_samples(&self, count: usize) -> Vec<Sample> {
-        let first = self.shared_pointers().first_sample();
-        let sample = |number: usize| {
-            // SAFETY: mapped for all samples of a command.
-            let pair = unsafe { first.add(number).read_volatile() };
-            Sample { start: pair.start, end: pair.end }
-        };
-        (0..count).map(sample).collect()
-    }
-
-    /// A copy of the text of this length that the worker has left in the place of its samples.
-    pub(super) fn copy_text(&self, length: usize) -> Vec<u8> {
-        let samples = self.shared_pointers().samples;
-        assert!(length <= SAMPLES_BYTES, "the text lies in the samples' region");
-        // SAFETY: mapped for this length.
-        (0..length).map(|at| unsafe { samples.add(at).read_volatile() }).collect()
-    }
-
-    pub(super) fn command_pointer(&self) -> *mut WorkerCommand {
-        self.shared.start.cast()
-    }
-
-    pub(super) fn command_bytes_at(&self, offset: usize) -> *mut u8 {
-        self.shared.start.wrapping_add(offset)
     }
 
     /// The caller's pointers to the memory that both sides write.
