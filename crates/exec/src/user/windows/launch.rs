@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::OsStrExt;
 use std::ptr;
-use windows_sys::Win32::Foundation::HANDLE;
+use windows_sys::Win32::Foundation::{ERROR_INTERNAL_ERROR, HANDLE};
 use windows_sys::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_ACTIVE_PROCESS,
     JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOB_OBJECT_LIMIT_PROCESS_MEMORY,
@@ -33,6 +33,10 @@ use windows_sys::Win32::System::Threading::{
     PROC_THREAD_ATTRIBUTE_HANDLE_LIST, PROCESS_INFORMATION, ResumeThread, STARTUPINFOEXW, TerminateProcess,
     UpdateProcThreadAttribute,
 };
+
+/// Attempts to make a process. On a busy machine Wine (8.0) makes one that ends before it has begun,
+/// once in some thousand, and calls that an internal error.
+const ATTEMPTS_MOST: u32 = 3;
 
 /// The first argument of a worker's process, by which it knows what it is.
 pub(super) const WORKER_NAME: &str = "cyclescope-worker";
@@ -140,20 +144,24 @@ fn create_process(shared: i32, origin: WorkerOrigin, inherited: &[HANDLE]) -> Re
         start.StartupInfo.cb = size_of::<STARTUPINFOEXW>() as u32;
         start.lpAttributeList = attributes;
         let flags = CREATE_SUSPENDED | DETACHED_PROCESS | EXTENDED_STARTUPINFO_PRESENT | HIGH_PRIORITY_CLASS;
-        let made = updated != 0
-            && CreateProcessW(
-                program.as_ptr(),
-                line.as_mut_ptr(),
-                ptr::null(),
-                ptr::null(),
-                1,
-                flags,
-                ptr::null(),
-                ptr::null(),
-                &start.StartupInfo,
-                &mut information,
-            ) != 0;
-        let errno = last_errno();
+        let (mut made, mut errno, mut attempts) = (false, ERROR_INTERNAL_ERROR as i32, 0);
+        while !made && errno == ERROR_INTERNAL_ERROR as i32 && attempts < ATTEMPTS_MOST {
+            made = updated != 0
+                && CreateProcessW(
+                    program.as_ptr(),
+                    line.as_mut_ptr(),
+                    ptr::null(),
+                    ptr::null(),
+                    1,
+                    flags,
+                    ptr::null(),
+                    ptr::null(),
+                    &start.StartupInfo,
+                    &mut information,
+                ) != 0;
+            errno = last_errno();
+            attempts += 1;
+        }
         DeleteProcThreadAttributeList(attributes);
         if !made {
             return Err(StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "CreateProcess", errno)));
