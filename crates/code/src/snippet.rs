@@ -44,8 +44,9 @@ pub struct SnippetOutline {
     pub prepared: usize,
     /// Processor state that it needs.
     pub world: EntryState,
-    /// Whether it uses R15, which counts the iterations of a plain loop.
-    pub uses_r15: bool,
+    /// Whether it uses the register that counts the iterations of a plain loop: R15, or EBP in 32-bit
+    /// code.
+    pub uses_counter: bool,
 }
 
 impl Snippet {
@@ -132,6 +133,7 @@ impl Snippet {
     /// Analyses the instructions of the snippet and its init code.
     pub fn outline(&self, avx: bool) -> SnippetOutline {
         let mut outline = SnippetOutline::default();
+        outline.world.mode = self.mode;
         let mut elements = FloatElementUse::default();
         let mut factory = InstructionInfoFactory::new();
         for (code, counted) in [(&self.init, false), (&self.code, true)] {
@@ -156,7 +158,6 @@ impl Snippet {
         }
         outline.world.element = elements.common_element();
         outline.world.avx = avx;
-        outline.world.mode = self.mode;
         outline
     }
 }
@@ -168,7 +169,7 @@ fn writes_memory(memory: &UsedMemory) -> bool {
 
 impl SnippetOutline {
     fn note_register(&mut self, register: Register) {
-        self.uses_r15 |= register.full_register() == Register::R15;
+        self.uses_counter |= register.full_register() == self.world.mode.choose([Register::R15, Register::RBP]);
         self.world.masks |= register.is_k();
         self.world.x87 |= register.is_st() || register.is_mm();
     }
@@ -238,7 +239,7 @@ mod tests {
         let outline = outline(&[0x48, 0x0f, 0xaf, 0xc0]);
         assert_eq!((outline.instructions, outline.memory_accesses), (1, 0));
         assert_eq!(outline.world.vectors, VectorSetup::None);
-        assert!(!outline.uses_r15);
+        assert!(!outline.uses_counter);
     }
 
     #[test]
@@ -286,9 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn r15_is_detected_in_every_width() {
+    fn the_plain_loops_counter_is_detected_in_every_width() {
         // add r15b, al
-        assert!(outline(&[0x41, 0x00, 0xc7]).uses_r15);
+        assert!(outline(&[0x41, 0x00, 0xc7]).uses_counter);
+        // inc ebp
+        let narrow =
+            |code: &[u8]| Snippet::new(code.to_vec(), Vec::new(), "").with_mode(CodeMode::Bits32).outline(false);
+        assert!(narrow(&[0x45]).uses_counter && !narrow(&[0x41]).uses_counter);
     }
 
     #[test]

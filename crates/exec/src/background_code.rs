@@ -11,6 +11,7 @@
 use super::offer::OpenOptions;
 use super::thread_end::join_within;
 use super::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample, remote};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
@@ -61,8 +62,8 @@ pub struct LoadPlan {
     pub memory: Option<ProgramMemory>,
     /// Options of its executor.
     pub options: OpenOptions,
-    /// Builds what is read in each round besides.
-    pub ruler: Option<fn(&Clock) -> LoadRuler>,
+    /// Builds what is read in each round besides, for code of the snippet's mode.
+    pub ruler: Option<fn(&Clock, CodeMode) -> LoadRuler>,
 }
 
 /// Programs that are read once a round, before the code, and their places.
@@ -202,7 +203,8 @@ impl LoadBatches {
         };
         let standard = || ProgramMemory::standard(outline.world.element, outline.touches_memory);
         let memory = memory.unwrap_or_else(standard);
-        let LoadRuler { mut programs, mut code, end, calls } = ruler.map_or_else(LoadRuler::default, |new| new(clock));
+        let ruler = ruler.map_or_else(LoadRuler::default, |new| new(clock, snippet.mode()));
+        let LoadRuler { mut programs, mut code, end, calls } = ruler;
         code.push(PlacedProgram { program: programs.len(), offset: end.next_multiple_of(PAGE) as u32 });
         programs.push(recipe.build());
         let (ruler_calls, data) = (calls.len(), vec![0; memory.areas.len()]);
@@ -363,6 +365,18 @@ mod tests {
             let share = (0..RUNS_MOST).map(|_| run()).find(|share| *share != 0.0);
             assert!(share.is_some_and(|share| share > 0.0 && share <= 1.0), "{text}: {share:?}");
         }
+    }
+
+    #[test]
+    fn code_of_32_bits_runs_where_the_system_has_a_segment_for_it() {
+        let Some(cpu) = cpu() else { return };
+        if let Err(lack) = crate::user::find_narrow_segment() {
+            return cyclescope_skipped::report_skipped(lack);
+        }
+        // pusha; popa
+        let plan = Snippet::new(vec![0x60, 0x61], Vec::new(), "pusha; popa").with_mode(CodeMode::Bits32).into();
+        let outcome = BackgroundCode::start(plan, cpu).unwrap().stop().unwrap();
+        assert!(outcome.ticks.is_none_or(|ticks| ticks > 1.0), "{outcome:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::ruler::{Gauge, RulerPrograms, SENTINEL_LOOPS, shared_margin};
 use crate::schedule::{place_fixed, ruler_calls};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::statistics::{Interval, median, median_interval};
 use cyclescope_exec::{LoadOutcome, LoadRuler};
@@ -9,9 +10,9 @@ use cyclescope_exec::{LoadOutcome, LoadRuler};
 /// Iterations of the chains: some 4 µs of each round of the load.
 const LOOPS: u64 = 200;
 
-/// The ruler that a load reads in its rounds.
-pub fn build_load_ruler(clock: &Clock) -> LoadRuler {
-    let programs = RulerPrograms::new(clock).into_programs();
+/// The ruler that a load reads in its rounds, in code of a mode.
+pub fn build_load_ruler(clock: &Clock, mode: CodeMode) -> LoadRuler {
+    let programs = RulerPrograms::for_mode(clock, mode).into_programs();
     let (code, end) = place_fixed(&programs);
     LoadRuler { calls: ruler_calls::<5>(LOOPS, SENTINEL_LOOPS).to_vec(), programs: programs.into(), code, end }
 }

@@ -5,6 +5,7 @@ use crate::input::call_parameters::CallParameters;
 use crate::input::source::{self, parse_checked};
 use crate::input::target::{FunctionLibraries, LoadTarget};
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
 use serde_json::Value;
@@ -17,21 +18,35 @@ pub const RUN_WORDS: &str = "run ";
 pub enum LoadCode {
     /// A snippet.
     Snippet(Snippet),
-    /// A call of the function of the library with this number.
-    Call(usize, Box<CallParameters>),
+    /// A call of the function of the library with this number, in a mode.
+    Call(usize, Box<CallParameters>, CodeMode),
 }
 
-/// Reads code that can run in a loop on this machine. Libraries with its functions are added;
-/// `seed` determines random contents of their buffers.
+impl LoadCode {
+    /// The mode that it runs in.
+    pub fn mode(&self) -> CodeMode {
+        match self {
+            LoadCode::Snippet(snippet) => snippet.mode(),
+            LoadCode::Call(_, _, mode) => *mode,
+        }
+    }
+}
+
+/// Reads code that can run in a loop on this machine: of `mode`, unless it names another one.
+/// Libraries with its functions are added; `seed` determines random contents of their buffers.
 pub fn read_load_code(
     text: &str,
+    mode: CodeMode,
     machine: &Machine,
     libraries: &mut FunctionLibraries,
     seed: u64,
 ) -> Result<LoadCode, Failure> {
     let code = match text.trim_start().strip_prefix(RUN_WORDS) {
-        Some(words) => read_run_code(words, machine, libraries, seed)?,
-        None => LoadCode::Snippet(Snippet::new(parse_checked(text, machine)?.bytes().to_vec(), Vec::new(), text)),
+        Some(words) => read_run_code(words, mode, machine, libraries, seed)?,
+        None => {
+            let code = parse_checked(text, mode, machine)?.bytes().to_vec();
+            LoadCode::Snippet(Snippet::new(code, Vec::new(), text).with_mode(mode))
+        }
     };
     if let LoadCode::Snippet(snippet) = &code {
         require_loop(snippet)?;
@@ -45,18 +60,19 @@ fn require_loop(snippet: &Snippet) -> Result<(), Failure> {
         let remedy = "name one that has, such as `nop`";
         return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
     }
-    // Without a plan R15 counts.
+    // Without a plan this register counts.
+    let counter = snippet.mode().choose(["R15", "EBP"]);
     if let Err(obstacle) = snippet.loop_plan_with_moves()
-        && snippet.outline(false).uses_r15
+        && snippet.outline(false).uses_counter
     {
-        let text = format!("the snippet of --beside uses R15, which must count its loop, because {obstacle}");
-        return Err(Failure::usage(text, Some("use another register than R15")));
+        let text = format!("the snippet of --beside uses {counter}, which must count its loop, because {obstacle}");
+        return Err(Failure::usage(text, Some(&format!("use another register than {counter}"))));
     }
     Ok(())
 }
 
 /// Options of `run` that say what code is, by their fields.
-const CODE_OPTIONS: [&str; 21] = [
+const CODE_OPTIONS: [&str; 22] = [
     "snippet",
     "file",
     "hex",
@@ -64,6 +80,7 @@ const CODE_OPTIONS: [&str; 21] = [
     "lib",
     "elf",
     "init",
+    "bits",
     "syntax",
     "assembler",
     "define",
@@ -83,6 +100,7 @@ const CODE_OPTIONS: [&str; 21] = [
 /// Reads the code that the words of a `cyclescope run` name: a snippet, a region of C code, or a call.
 fn read_run_code(
     words: &str,
+    mode: CodeMode,
     machine: &Machine,
     libraries: &mut FunctionLibraries,
     seed: u64,
@@ -90,7 +108,7 @@ fn read_run_code(
     let remedy = "write it as in --beside 'run --file load.s', or name assembly alone";
     let words = shlex::split(words).ok_or_else(|| Failure::usage("--beside has an unclosed quote", Some(remedy)))?;
     let words = ["cyclescope", RUN_WORDS.trim_end()].into_iter().map(String::from).chain(words);
-    let (common, args) =
+    let (common, mut args) =
         parse_run_words(words.map(OsString::from).collect()).map_err(|failure| failure.with_subject("in --beside"))?;
     let refused = |option: &str| {
         let text = format!("the code of --beside takes no {option}");
@@ -115,6 +133,7 @@ fn read_run_code(
     {
         return Err(refused(&format!("--{}", field.replace('_', "-"))));
     }
+    args.code_mode.bits.get_or_insert(mode);
     let args = require_no_stdin(&args)?;
     match libraries.find_load(args, seed)? {
         None => Ok(LoadCode::Snippet(source::build_snippet(args, || Ok(machine.clone()))?.0.join_setup())),
@@ -122,7 +141,7 @@ fn read_run_code(
             source::check_machine_code(&region, machine)?;
             Ok(LoadCode::Snippet(region))
         }
-        Some(LoadTarget::Call(library, calling)) => Ok(LoadCode::Call(library, calling)),
+        Some(LoadTarget::Call(library, calling)) => Ok(LoadCode::Call(library, calling, args.code_mode.mode())),
     }
 }
 

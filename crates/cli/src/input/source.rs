@@ -331,9 +331,9 @@ pub fn require_loop(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
     }
 }
 
-/// Parses the instructions of a text, and fails if this machine lacks one.
-pub fn parse_checked(text: &str, machine: &Machine) -> Result<Listing, Failure> {
-    let listing = asm::parse_assembly(text).map_err(|error| Failure::from_snippet(&error, text))?;
+/// Parses the instructions of a text in a mode, and fails if this machine lacks one.
+pub fn parse_checked(text: &str, mode: CodeMode, machine: &Machine) -> Result<Listing, Failure> {
+    let listing = asm::parse_for_mode(text, mode, None).map_err(|error| Failure::from_snippet(&error, text))?;
     let code = ParsedCode { listing, has_places: true };
     code.check_features(text, machine)?;
     Ok(code.listing)

@@ -8,6 +8,7 @@ use crate::input::target::{FunctionLibraries, LoadedFunction};
 use crate::output::page::{TextPage, print_note};
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, print_warning};
+use cyclescope::asm::CodeMode;
 use cyclescope::context::{AREA_REGISTERS, FloatElement};
 use cyclescope::executor::{BackgroundCode, LoadOutcome, LoadPlan, OpenOptions};
 use cyclescope::machine::Machine;
@@ -63,6 +64,9 @@ pub struct RunningLoads {
 pub struct LoadRecord {
     /// The snippet's text.
     snippet: String,
+    /// The mode that it runs in.
+    #[serde(rename = "bits", skip_serializing_if = "CodeMode::is_default")]
+    mode: CodeMode,
     /// The CPU that it runs on.
     cpu: u32,
     /// Whether the kernel reports this CPU as a sibling of the measured one; null if it reports
@@ -96,11 +100,11 @@ pub fn shared_memory(snippet: &Snippet, machine: &Machine) -> ProgramMemory {
 }
 
 impl BackgroundLoad {
-    /// Reads the requested load and chooses its CPUs.
-    pub fn new(common: &CommonArgs, machine: &Machine) -> Result<BackgroundLoad, Failure> {
+    /// Reads the requested load and chooses its CPUs. Code of a load that names no mode has `mode`.
+    pub fn new(common: &CommonArgs, mode: CodeMode, machine: &Machine) -> Result<BackgroundLoad, Failure> {
         let CommonArgs { beside, beside_cpu, .. } = common;
         let (mut libraries, seed) = (FunctionLibraries::default(), common.chosen_seed());
-        let codes = beside.iter().map(|text| read_load_code(text, machine, &mut libraries, seed));
+        let codes = beside.iter().map(|text| read_load_code(text, mode, machine, &mut libraries, seed));
         let codes = codes.collect::<Result<Vec<_>, _>>()?;
         if codes.is_empty() {
             return Ok(BackgroundLoad::default());
@@ -118,10 +122,11 @@ impl BackgroundLoad {
                     let remedy = "leave --beside-shared out, or mark the code with CYCLESCOPE_BODY";
                     return Err(Failure::usage("a function of --beside has memory of its own", Some(remedy)));
                 }
-                LoadCode::Call(_, calling) => (text.clone(), Some(calling.program_memory())),
+                LoadCode::Call(_, calling, _) => (text.clone(), Some(calling.program_memory())),
             };
             let cost = None;
-            let record = LoadRecord { snippet, cpu, sibling, share: None, ticks: None, cost, shared };
+            let mode = code.mode();
+            let record = LoadRecord { snippet, mode, cpu, sibling, share: None, ticks: None, cost, shared };
             Ok(PlannedLoad { code, memory, record })
         });
         let all = planned.collect::<Result<_, Failure>>()?;
@@ -147,7 +152,7 @@ impl PlannedLoads {
         let start = |PlannedLoad { code, memory, record }: PlannedLoad| {
             let (snippet, options) = match code {
                 LoadCode::Snippet(snippet) => (snippet, OpenOptions::default()),
-                LoadCode::Call(library, calling) => {
+                LoadCode::Call(library, calling, _) => {
                     let function = loaded[library].as_ref().expect("a library without a region has a function");
                     let call = function.build_subject(&calling, 0, calling.serialized).instances.swap_remove(0);
                     let options = OpenOptions { functions: true, heap: Some(HEAP_BYTES), ..OpenOptions::default() };
@@ -202,7 +207,8 @@ impl LoadRecord {
         let times: Vec<String> = [cycles, ticks].into_iter().flatten().collect();
         let time = if times.is_empty() { String::new() } else { format!("; {} a copy", times.join(", ")) };
         let shared = if self.shared { ", in memory that both share" } else { "" };
-        format!("`{}`{share} on CPU {}{sibling}{shared}{time}", self.snippet, self.cpu)
+        let mode = if self.mode.is_default() { "" } else { " in 32-bit code" };
+        format!("`{}`{mode}{share} on CPU {}{sibling}{shared}{time}", self.snippet, self.cpu)
     }
 }
 
@@ -308,6 +314,7 @@ mod tests {
             memory: None,
             record: LoadRecord {
                 snippet: text.to_string(),
+                mode: CodeMode::Bits64,
                 cpu,
                 sibling: None,
                 share: None,

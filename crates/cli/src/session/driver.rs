@@ -15,6 +15,7 @@ use crate::session::evidence::{EvidenceDirectory, evidence_failure};
 use crate::session::executor::warn_if_cpu_shared;
 use crate::session::follower::{FollowResult, Follower, StudyFiles};
 use crate::session::result_file::ResultFile;
+use cyclescope::asm::CodeMode;
 use cyclescope::error::Error;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
@@ -93,10 +94,15 @@ pub struct StudyOrder<'a> {
 
 impl<'a> StudyOrder<'a> {
     /// Prints to standard output and, if requested, keeps evidence. The evidence directory is
-    /// created here.
-    pub fn new(common: &'a CommonArgs, machine: &'a Machine, repro: &'a str) -> Result<StudyOrder<'a>, Failure> {
+    /// created here. `mode` is that of the measured code, and of background load that names none.
+    pub fn new(
+        common: &'a CommonArgs,
+        mode: CodeMode,
+        machine: &'a Machine,
+        repro: &'a str,
+    ) -> Result<StudyOrder<'a>, Failure> {
         let place = EvidenceDirectory::prepare(common)?;
-        let background_load = BackgroundLoad::new(common, machine)?;
+        let background_load = BackgroundLoad::new(common, mode, machine)?;
         let (printed, exports) = (None, ExportArgs::default());
         Ok(StudyOrder { machine, repro, place, file: None, printed, exports, background_load })
     }

@@ -136,8 +136,39 @@ fn forms_of_32_bit_code_are_measured_resumed_and_replayed() {
     assert_eq!(measured(&rows), 2, "{rows}");
     let resumed = answer(&mut cyclescope(&["instr", "--resume", &out, "--json"]));
     assert_eq!((resumed.code, measured(&resumed.stdout)), (Some(0), 2), "{resumed:?}");
+    let refused = answer(&mut cyclescope(&["instr", "--resume", &out, "--bits", "64"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("has forms of 32-bit mode, and --bits asks for 64-bit mode"), "{refused:?}");
     let replayed = answer(&mut cyclescope(&["replay", &evidence, "--json"]));
     assert_eq!((replayed.code, measured(&replayed.stdout)), (Some(0), 2), "{replayed:?}");
+}
+
+#[test]
+fn background_load_has_the_mode_of_the_run() {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        return cyclescope_skipped::report_skipped("this process may use one CPU only");
+    }
+    // `inc eax` of 32-bit code is a prefix of 64-bit code.
+    for (loads, modes) in [
+        (&["--beside", "pusha; popa"][..], &[32][..]),
+        (&["--beside", "run --hex '40 40'"], &[32]),
+        (&["--beside", "run --bits 64 'inc r8'"], &[64]),
+    ] {
+        let arguments = [&["run", "--bits", "32", "aam", "--quick", "--json"], loads].concat();
+        let said = answer(&mut cyclescope(&arguments));
+        if said.code == Some(3) {
+            assert!(said.stderr.contains("segment"), "{said:?}");
+            return cyclescope_skipped::report_skipped(&said.stderr);
+        }
+        assert!([Some(0), Some(5)].contains(&said.code), "{said:?}");
+        let lines = parse_lines(&said.stdout);
+        let loads = lines.iter().filter(|line| line["kind"] == "beside");
+        let bits: Vec<u64> = loads.map(|line| line["bits"].as_u64().unwrap_or(64)).collect();
+        assert_eq!(bits, modes, "{said:?}");
+        assert!(lines.iter().all(|line| line["kind"] != "beside" || line["cost"]["value"].is_number()), "{said:?}");
+    }
+    let said = answer(&mut cyclescope(&["run", "--bits", "32", "nop", "--beside", "cmovz ebp, ebx; test ecx, edx"]));
+    assert!(said.code == Some(3) || said.code == Some(2) && said.stderr.contains("uses EBP"), "{said:?}");
 }
 
 #[test]

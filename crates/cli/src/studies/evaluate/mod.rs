@@ -56,7 +56,7 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     let mut study = EvaluateStudy::new(machine.clone(), plan, options, repro.clone());
     let exports = args.exports.clone();
     let view = EvaluateView { draws: exports.has(&["plots"]), prints_series: args.series, prints_all: args.why };
-    let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
+    let order = StudyOrder { exports, ..StudyOrder::new(common, args.code_mode.mode(), &machine, &repro)? };
     drive_study(&view, &mut study, order, output)
 }
 

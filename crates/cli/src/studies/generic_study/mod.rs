@@ -20,6 +20,7 @@ use crate::session::result_file::ResultFile;
 use crate::session::resume::refuse_evidence;
 use crate::studies::line_view::{LineView, TextDetail};
 use crate::studies::uarch;
+use cyclescope::asm::CodeMode;
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::SystemFiles;
 use cyclescope::machine::free_memory;
@@ -91,7 +92,7 @@ pub fn run_generic_study(
     // If the free memory is unknown, assume that of a small machine.
     let free = free_memory::read_free_bytes(&SystemFiles::system()).known().copied().unwrap_or(FREE_BYTES_ASSUMED);
     let memory = free / FREE_DIVISOR;
-    let order = StudyOrder::new(common, &machine, &repro)?;
+    let order = StudyOrder::new(common, CodeMode::Bits64, &machine, &repro)?;
     let session = session::build_session(common, &subjects, &plan, machine.target_cpu(), counters.clone());
     let (mut file, kept) = match file.zip(resumed) {
         Some((file, resumed)) => continue_file(file, resumed, &plain, &session, &machine)?,

@@ -226,7 +226,8 @@ impl<'a> SurveyRunner<'a> {
         let open = self.executor_opener(&forms);
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, kept);
         let exports = args.exports.clone();
-        let order = StudyOrder { file, exports, ..StudyOrder::new(common, self.machine, &repro)? };
+        let order =
+            StudyOrder { file, exports, ..StudyOrder::new(common, self.args.code_mode.mode(), self.machine, &repro)? };
         drive_study(&InstrView, &mut study, order, output)
     }
 }

@@ -221,7 +221,7 @@ fn parse_user_loop(around: UserLoop, machine: &Machine) -> Result<CustomLoop, Fa
             })
         }
         UserLoop::Snippet(text) => {
-            let listing = source::parse_checked(text, machine)?;
+            let listing = source::parse_checked(text, CodeMode::Bits64, machine)?;
             CustomLoop::from_snippet(&listing).map_err(|unfit| match unfit {
                 UnfitLoop::Empty | UnfitLoop::Path => Failure::usage(
                     "the snippet has no instructions",

@@ -112,7 +112,10 @@ impl MarkerRunner<'_> {
     fn measure_and_report(&self, loaded: &LoadedMarkers, output: &mut Output) -> Result<u8, Failure> {
         let MarkerRunner { common, args, machine, .. } = *self;
         let repro = repro::format_repro(NAME, args, common, self.seed);
-        let order = StudyOrder { exports: args.exports.clone(), ..StudyOrder::new(common, machine, &repro)? };
+        let order = StudyOrder {
+            exports: args.exports.clone(),
+            ..StudyOrder::new(common, args.code_mode.mode(), machine, &repro)?
+        };
         let mut study = self.build_study(loaded, &repro)?;
         drive_study(&MarkerView { prints_all: args.why }, &mut study, order, output)
     }

@@ -77,7 +77,8 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
         file.set_resume_command(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
-    let order = StudyOrder { file, printed, exports, ..StudyOrder::new(common, &machine, &repro)? };
+    let order =
+        StudyOrder { file, printed, exports, ..StudyOrder::new(common, args.code_mode.mode(), &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
         let points = prepared.iter().map(|point| point.build_course(common, &machine, loaded));
         let points = points.collect::<Result<Vec<_>, Failure>>()?;

@@ -88,7 +88,11 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
     }
     let plan = PortsPlan::new(plan, question, session, options, &machine).explaining(args.explain);
     let mut study = PortsStudy::new(plan, forms, facts, repro.clone(), open, kept);
-    let order = StudyOrder { file, exports: args.exports.clone(), ..StudyOrder::new(common, &machine, &repro)? };
+    let order = StudyOrder {
+        file,
+        exports: args.exports.clone(),
+        ..StudyOrder::new(common, CodeMode::Bits64, &machine, &repro)?
+    };
     drive_study(&PortsView, &mut study, order, output)
 }
 

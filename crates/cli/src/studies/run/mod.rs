@@ -57,7 +57,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let repro = repro::format_repro(NAME, args, common, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
-    let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
+    let order = StudyOrder { exports, ..StudyOrder::new(common, args.code_mode.mode(), &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
         let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
@@ -202,13 +202,14 @@ pub fn measure_again(
     snippets.iter().try_for_each(|snippet| source::check_machine_code(snippet, &machine))?;
     let again = ReplayArgs { dir: directory.to_path_buf(), measure: true };
     let repro = repro::format_repro("replay", &again, common, request.seed);
+    let mode = snippets.first().map(Snippet::mode).unwrap_or_default();
     let target = match kept.mix() {
         Some(record) => RunTarget::Mix(MixTarget { snippets, record: record.clone() }),
         None => RunTarget::Snippets(snippets),
     };
     require_runnable(common, &target)?;
     let study = build_study(common, &machine, (&target, &[]), &request, &repro)?;
-    let order = StudyOrder::new(common, &machine, &repro)?;
+    let order = StudyOrder::new(common, mode, &machine, &repro)?;
     let study = study.with_variant_names(kept.variant_names().to_vec()).with_counters(kept.counters().cloned());
     let mut study = study.with_raw_readings(kept.wants_raw_readings()).with_both_figures(kept.wants_both_figures());
     drive_study(&RunView::default(), &mut study, order, output)
