@@ -5,12 +5,12 @@
 //! Axes fit the points, with a little room. Several series get a legend, and colours that the
 //! colour-blind can distinguish.
 //!
-//! [`BarChart`], [`Diagram`] (boxes) and [`HeatMap`] (squares) are further pictures, whose height
-//! follows their content.
+//! [`BarChart`], [`Diagram`] (boxes), [`LinkedBoxes`] (boxes with curves between them) and [`HeatMap`]
+//! (squares) are further pictures, whose height follows their content.
 //!
 //! The crate draws with `plotters`, which is not part of its interface. (`kuva` would work too, but
 //! took 70 % more processor time in a clean build of everything.) `axis` decides ranges and ticks;
-//! `draw`, `bar_chart`, `diagram` and `heat_map` draw the page.
+//! `draw`, `bar_chart`, `diagram`, `linked_boxes` and `heat_map` draw the page.
 //!
 //! Limits:
 //!
@@ -49,6 +49,7 @@ mod chart;
 mod diagram;
 mod draw;
 mod heat_map;
+mod linked_boxes;
 #[cfg(test)]
 mod tests;
 
@@ -56,6 +57,7 @@ pub use bar_chart::{Bar, BarChart, BarGroup};
 pub use chart::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 pub use diagram::{Arrow, BoxFrame, BoxLine, Diagram, DiagramBox};
 pub use heat_map::{HeatMap, HeatRow};
+pub use linked_boxes::{BoxLink, LinkedBox, LinkedBoxes};
 
 impl Chart {
     /// Returns the picture as the text of an SVG file of 800 by 480 pixels, with a white
