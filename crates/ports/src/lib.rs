@@ -27,6 +27,7 @@ pub mod pair_share;
 mod planted_core;
 pub mod port_labels;
 pub mod port_map;
+pub mod port_notation;
 pub mod ports_comparison;
 pub mod ports_plan;
 pub mod ports_row;

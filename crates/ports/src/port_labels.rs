@@ -1,7 +1,8 @@
 //! Names of ports: a letter for what uses them, and a number.
 //!
 //! Time shows no vendor's numbers. So a name says what the port is for: `A` if general registers
-//! use it, `V` vectors, `K` masks, `L` loads, `S` stores, `P` several of these.
+//! use it, `V` vectors, `K` masks, `L` loads, `S` stores, `P` several of these. A number has one
+//! character: 0 to 9, then a to z.
 
 use crate::class_set::ClassSet;
 use crate::class_survey::ClassFindings;
@@ -50,7 +51,7 @@ impl PortLabels {
     /// Names the ports of the first map of each component. `units` has the letter of each class.
     pub fn new(findings: &ClassFindings, units: &[char]) -> PortLabels {
         let mut labels = Vec::new();
-        let mut counts: BTreeMap<char, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<char, u32> = BTreeMap::new();
         for component in &findings.components {
             let Some(map) = component.solutions.maps.first() else { continue };
             for group in map.groups() {
@@ -60,7 +61,8 @@ impl PortLabels {
                 let unit = if own.len() == 1 { own[0] } else { 'P' };
                 for _ in 0..group.ports {
                     let count = counts.entry(unit).or_default();
-                    labels.push(PortLabel { users: group.users, name: format!("{unit}{count}") });
+                    let Some(number) = char::from_digit(*count, 36) else { break };
+                    labels.push(PortLabel { users: group.users, name: format!("{unit}{number}") });
                     *count += 1;
                 }
             }
@@ -127,6 +129,19 @@ mod tests {
     use crate::class_survey::SharingComponent;
     use crate::map_search::MapSolutions;
     use crate::port_map::PortMap;
+
+    #[test]
+    fn names_of_many_ports_can_be_read_back() {
+        let map = PortMap::from_port_bits(&[0xfff, 0x800]);
+        let solutions = MapSolutions { maps: vec![map], complete: true };
+        let (classes, odd) = ((0..2).collect(), ClassSet::default());
+        let component = SharingComponent { classes, steered: true, solutions, odd, contradictions: Vec::new() };
+        let findings = ClassFindings { components: vec![component], ..ClassFindings::default() };
+        let labels = PortLabels::new(&findings, &['A', 'A']);
+        let text = labels.describe(labels.list_ports(0));
+        assert_eq!(text, "A0123456789ab");
+        assert_eq!(crate::port_notation::read_port_labels(&text).map(|names| names.len()), Some(12));
+    }
 
     #[test]
     fn ports_are_named_by_what_uses_them() {
