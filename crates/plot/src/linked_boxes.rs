@@ -19,6 +19,8 @@ const HEIGHT_MOST: i32 = 4000;
 const WIDTH: i32 = 360;
 const TALL_MOST: i32 = 44;
 const TALL_LEAST: i32 = 40;
+/// Largest distance from box to box.
+const STEP_MOST: i32 = 120;
 /// Space between boxes, at the least.
 const SPACE: i32 = 8;
 /// Space inside a box.
@@ -90,7 +92,7 @@ impl LinkedBoxes {
         let rows = (self.boxes.len().div_ceil(2).max(1)) as i32;
         let needed = TOP + rows * (TALL_LEAST + SPACE) + KEY + MARGIN;
         let tall = needed.clamp(SIZE.1, HEIGHT_MOST);
-        let step = ((tall - TOP - KEY - MARGIN) / rows).min(TALL_MOST + 4 * SPACE);
+        let step = ((tall - TOP - KEY - MARGIN) / rows).min(STEP_MOST);
         let height = (step - SPACE).min(TALL_MOST);
         let place = |at: usize| {
             let (column, row) = (at as i32 / rows, at as i32 % rows);
@@ -165,7 +167,8 @@ impl LinkedBox {
         let (top, bottom) = (frame.top, frame.top + frame.height);
         let colour = colour_of(self.group);
         page.draw(&Rectangle::new([at(left, top), at(right, bottom)], FINE_GRID.filled()))?;
-        page.draw(&Rectangle::new([at(left, top), at(right, bottom)], colour.stroke_width(to_units(1) as u32)))?;
+        let edges = [at(left, top), at(right, top), at(right, bottom), at(left, bottom), at(left, top)];
+        page.draw(&PathElement::new(edges, colour.stroke_width(to_units(1) as u32)))?;
         let room = f64::from(frame.width - 2 * INSIDE);
         let line = frame.height / 2 - 1;
         let (upper, lower) = (top + 2 + line / 2, bottom - 2 - line / 2);
@@ -211,7 +214,8 @@ mod tests {
 
     fn find_curves(svg: &str) -> Vec<Vec<(f64, f64)>> {
         let document = Document::parse(svg).unwrap();
-        let lines = document.descendants().filter(|node| node.has_tag_name("polyline"));
+        let is_curve = |points: &str| points.split_whitespace().count() != 5;
+        let lines = document.descendants().filter(|node| node.attribute("points").is_some_and(is_curve));
         lines.map(|line| covers(line).iter().map(|(x, y)| (x / 10.0, y / 10.0)).collect()).collect()
     }
 
