@@ -3,11 +3,12 @@
 use crate::class_set::ClassSet;
 use crate::deciding_mix::{DecidingMix, FormNames};
 use crate::forms_survey::SurveyedPorts;
+use crate::port_aliases::PortAliases;
 use crate::union_bounds::{UnionBounds, UnionStanding};
 use serde::{Deserialize, Serialize};
 
 /// All classes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClassesRecord {
     /// Slots per core cycle.
     pub width: f64,
@@ -22,6 +23,9 @@ pub struct ClassesRecord {
     /// Pairs of classes that share no port, as fast mixes prove.
     #[serde(default)]
     pub free: Vec<ClassShare>,
+    /// The published names of ports; only with a published map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<PortAliases>,
 }
 
 /// Forms of one µop with the same ports.
@@ -35,6 +39,9 @@ pub struct ClassRecord {
     pub forms: Vec<String>,
     /// Number of answers.
     pub solutions: usize,
+    /// The published names of its ports, if a published map was given and decides them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
 }
 
 /// What two classes share.
@@ -64,6 +71,7 @@ impl ClassesRecord {
                 count: own.ports,
                 forms: own.members.iter().map(|form| names[*form].text.clone()).collect(),
                 solutions: component.map_or(0, |component| component.list_own_sets(class).len()),
+                alias: None,
             }
         };
         let is_pair = |classes: ClassSet| classes.count_classes() == 2;
@@ -87,6 +95,7 @@ impl ClassesRecord {
             classes: (0..findings.classes.len()).map(class).collect(),
             shares: shares.into_iter().map(share).collect(),
             free: free.into_iter().map(share).collect(),
+            names: None,
         }
     }
 }

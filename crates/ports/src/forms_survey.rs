@@ -292,7 +292,7 @@ impl SurveyedPorts {
         row.class = names.get(self.findings.classes[class].members[0]).cloned();
         row.solutions = sets.min(SOLUTIONS_MOST);
         if own != 0 {
-            row.resources = vec![PortResource { set: self.labels.describe(own), ports: count, cycles: port_cycles }];
+            row.resources = vec![PortResource::new(self.labels.describe(own), count, port_cycles)];
             row.ports = Some(self.labels.describe_uops(&[own]));
         }
         row
@@ -352,7 +352,7 @@ impl SurveyedPorts {
         let resource = |set: &PortBits| {
             let count = uops.iter().filter(|own| **own & !set == 0).count() as f64;
             let cycles = Quantity::new(Interval::with_margin(count, 0.0), Unit::CoreCycles);
-            PortResource { set: self.labels.describe(*set), ports: set.count_ones(), cycles }
+            PortResource::new(self.labels.describe(*set), set.count_ones(), cycles)
         };
         row.resources = sets.iter().map(resource).collect();
         row.ports = Some(self.labels.describe_uops(uops));

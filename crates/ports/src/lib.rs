@@ -10,10 +10,12 @@
 //! - [`uop_fit`]: the µops of a form, from its times beside classes.
 //! - [`forms_survey`]: the ports of all forms.
 //! - [`deciding_mix`]: the mixes that decided an answer.
+//! - [`published_map`], [`alias_search`], [`port_aliases`]: the vendor's names of ports.
 //! - [`pair_share`]: what the mixes of two forms say about them.
 
 #![warn(unreachable_pub)]
 
+pub mod alias_search;
 pub mod class_set;
 pub mod class_survey;
 pub mod classes_record;
@@ -25,12 +27,14 @@ pub mod pair_record;
 pub mod pair_share;
 #[cfg(test)]
 mod planted_core;
+pub mod port_aliases;
 pub mod port_labels;
 pub mod port_map;
 pub mod port_notation;
 pub mod ports_comparison;
 pub mod ports_plan;
 pub mod ports_row;
+pub mod published_map;
 mod reference_forms;
 mod row_mixes;
 mod study;

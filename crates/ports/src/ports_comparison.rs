@@ -1,9 +1,11 @@
 //! Compares the ports of two machines: by which pairs of forms share some, since names of ports mean
 //! nothing in another result.
 
-use crate::classes_record::{ClassShare, ClassesRecord};
+use crate::classes_record::{ClassRecord, ClassShare, ClassesRecord};
 use crate::deciding_mix::DecidingMix;
+use crate::port_aliases::PortAliases;
 use crate::ports_row::PortsRow;
+use crate::published_map::PublishedMap;
 use crate::study::{CLASSES_KIND, NAME};
 use crate::union_bounds::UnionStanding;
 use cyclescope_measure::study::csv_list::BadList;
@@ -126,11 +128,14 @@ impl PortsTable {
         }
     }
 
+    /// Finds the published names of its ports.
+    pub fn name_ports(&self, published: &PublishedMap) -> PortAliases {
+        PortAliases::find(&self.classes, &self.rows, published)
+    }
+
     /// The class of each form, by its key.
     fn list_classes(&self) -> BTreeMap<[&str; 3], Option<usize>> {
-        let first = |(class, record): (usize, &crate::classes_record::ClassRecord)| {
-            Some((record.forms.first()?.clone(), class))
-        };
+        let first = |(class, record): (usize, &ClassRecord)| Some((record.forms.first()?.clone(), class));
         let named: HashMap<String, usize> = self.classes.classes.iter().enumerate().filter_map(first).collect();
         let class = |row: &PortsRow| row.class.as_ref().and_then(|name| named.get(name).copied());
         self.rows.iter().map(|row| (key_of(row), class(row))).collect()
@@ -204,7 +209,6 @@ pub fn compare_sharing<'a>(a: &'a PortsTable, b: &'a PortsTable) -> SharingCompa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes_record::ClassRecord;
     use crate::ports_row::{PortsVerdict, RowStart};
 
     /// A file of four forms, of which the first two have one class, and what it says about pairs.
@@ -213,8 +217,13 @@ mod tests {
             class: Some(class.to_string()),
             ..PortsRow::without_ports(RowStart::named(code), PortsVerdict::Exact, String::new())
         };
-        let class =
-            |form: &str| ClassRecord { ports: String::new(), count: 2, forms: vec![form.to_string()], solutions: 1 };
+        let class = |form: &str| ClassRecord {
+            ports: String::new(),
+            count: 2,
+            forms: vec![form.to_string()],
+            solutions: 1,
+            alias: None,
+        };
         let share = |(classes, standing): &([usize; 2], UnionStanding)| ClassShare {
             classes: classes.to_vec(),
             low: 2,
@@ -231,6 +240,7 @@ mod tests {
             classes: ["a", "c", "d"].map(class).to_vec(),
             shares: list(shares),
             free: list(free),
+            names: None,
         };
         PortsTable { rows: [("a", "a"), ("b", "a"), ("c", "c"), ("d", "d")].map(row).to_vec(), classes }
     }

@@ -1,5 +1,6 @@
 //! The plan of the study: everything that decides its course, except the machine's answers.
 
+use crate::published_map::PublishedMap;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
@@ -36,6 +37,9 @@ pub struct PortsPlan {
     /// Whether rows list the mixes that decided them.
     #[serde(default)]
     pub explain: bool,
+    /// The text of a published map, whose names of ports are given beside those of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
     /// How thoroughly mixes are timed.
     pub effort: MixEffort,
     /// How thoroughly the slots of forms are measured.
@@ -63,8 +67,28 @@ impl PortsPlan {
         let effort = if session.quick { quick } else { MixEffort::FULL };
         let slot_effort = SurveyEffort::QUICK;
         let (cpu_model, features) = (machine.cpu.name(), (&machine.features).into());
-        let explain = false;
-        PortsPlan { plan, question, explain, effort, slot_effort, session, cpu_model, repro_options, features }
+        PortsPlan {
+            plan,
+            question,
+            explain: false,
+            names: None,
+            effort,
+            slot_effort,
+            session,
+            cpu_model,
+            repro_options,
+            features,
+        }
+    }
+
+    /// The same plan with a published map, whose text is sound.
+    pub fn with_names(self, names: Option<String>) -> PortsPlan {
+        PortsPlan { names, ..self }
+    }
+
+    /// The published map.
+    pub(crate) fn published_map(&self) -> Option<PublishedMap> {
+        self.names.as_deref().and_then(|text| PublishedMap::read(text).ok())
     }
 
     /// The same plan, whose rows list the mixes that decided them or not.
@@ -97,6 +121,9 @@ impl PortsPlan {
         }
         if let Some(field) = self.plan.find_unsound_field() {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of range"));
+        }
+        if self.names.as_deref().is_some_and(|text| PublishedMap::read(text).is_err()) {
+            return Err(ContainerError::damaged_fact("names", "it is no published map"));
         }
         if self.question == PortsQuestion::Pair && self.session.subjects.len() != 2 {
             return Err(ContainerError::damaged_fact("session.subjects", "a pair has two forms"));

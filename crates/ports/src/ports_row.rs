@@ -34,6 +34,15 @@ pub struct PortResource {
     pub ports: u32,
     /// Port cycles of a copy that can be spent only there.
     pub cycles: Quantity,
+    /// The published names of the ports, if a published map was given and decides them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+}
+
+impl PortResource {
+    pub(crate) fn new(set: String, ports: u32, cycles: Quantity) -> PortResource {
+        PortResource { set, ports, cycles, alias: None }
+    }
 }
 
 /// The ports of one form.
@@ -61,6 +70,9 @@ pub struct PortsRow {
     /// Its µops and their ports, such as `1*A0123`: the simplest answer that explains the mixes. Null
     /// without one.
     pub ports: Option<String>,
+    /// The same with published names, if a published map was given and decides them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
     /// Number of answers that explain the mixes; 3 means three or more.
     pub solutions: usize,
     /// How certain they are.
@@ -120,6 +132,7 @@ impl PortsRow {
             class: None,
             resources: Vec::new(),
             ports: None,
+            alias: None,
             solutions: 0,
             verdict,
             why,

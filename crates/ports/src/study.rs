@@ -7,6 +7,7 @@ use crate::executor_mixes::ExecutorMixes;
 use crate::forms_survey::{SurveyedForm, SurveyedPorts, survey_forms};
 use crate::pair_record::{PairFormRecord, PairMixRecord, PairRecord};
 use crate::pair_share::{PairForm, PairMix, PairShare, PairVerdict, build_pair_mix, judge_pair, plan_pair_counts};
+use crate::port_aliases::PortAliases;
 use crate::port_labels::{find_unit, is_compound};
 use crate::ports_plan::{PortsPlan, PortsQuestion};
 use crate::ports_row::{PortsRow, RowStart};
@@ -182,12 +183,21 @@ impl PortsStudy {
     /// Reports the rows of a complete file.
     fn report_resumed(&mut self, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         (self.rows, self.classes) = (std::mem::take(&mut self.resumed.rows), self.resumed.classes.take());
+        self.name_ports();
         let rows = self.rows.iter().map(|row| ResultRecord::new(NAME, row));
         let classes = self.classes.iter().map(|classes| ResultRecord::new(CLASSES_KIND, classes));
         for record in rows.chain(classes) {
             check_stop(follow.accept_record(ResultRecord { role: RecordRole::Resumed, ..record }))?;
         }
         Ok(())
+    }
+
+    /// Enters the published names of ports, if a published map was given.
+    fn name_ports(&mut self) {
+        let (Some(published), Some(classes)) = (self.plan.published_map(), &mut self.classes) else { return };
+        let aliases = PortAliases::find(classes, &self.rows, &published);
+        self.rows.iter_mut().for_each(|row| aliases.name_row(row));
+        aliases.name_classes(classes);
     }
 
     /// The key of a form's row, and the command that repeats it.
@@ -399,12 +409,13 @@ impl Study for PortsStudy {
                     if let (true, Ok(place)) = (self.plan.explain, &facts[form].place) {
                         row.mixes = found.ports.list_row_mixes(form, *place, &full_names);
                     }
-                    check_stop(source.accept_record(ResultRecord::new(NAME, &row)))?;
                     self.rows.push(row);
                 }
-                let classes = ClassesRecord::new(&found.ports, &full_names, width);
-                check_stop(source.accept_record(ResultRecord::new(CLASSES_KIND, &classes)))?;
-                self.classes = Some(classes);
+                self.classes = Some(ClassesRecord::new(&found.ports, &full_names, width));
+                self.name_ports();
+                let rows = self.rows.iter().map(|row| ResultRecord::new(NAME, row));
+                let classes = self.classes.iter().map(|classes| ResultRecord::new(CLASSES_KIND, classes));
+                rows.chain(classes).try_for_each(|record| check_stop(source.accept_record(record)))?;
             }
         }
         self.lock = executor.lock_state().cloned();

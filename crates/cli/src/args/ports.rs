@@ -1,6 +1,7 @@
 //! Options of `ports`.
 
 use super::exports::ExportArgs;
+use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,6 +20,11 @@ pub struct PortsArgs {
     /// Show the mixes that decided each verdict
     #[arg(long, conflicts_with_all = ["pair", "out", "resume"])]
     pub explain: bool,
+    /// Also show the vendor's names of ports, found by a published map of the same design: a text file
+    /// with a line for each form, such as `add r64, r64: 1*p0156`
+    #[arg(long, value_name = "FILE", conflicts_with = "pair")]
+    #[serde(serialize_with = "serialized::optional_path")]
+    pub names: Option<PathBuf>,
     /// Write the machine's facts and each row to a new JSON-lines file
     #[arg(help_heading = RESULTS_HEADING, long, value_name = "FILE", conflicts_with = "resume")]
     #[serde(skip)]

@@ -81,6 +81,11 @@ fn any_manifest_is_handled() {
 }
 
 #[test]
+fn any_names_of_ports_are_handled() {
+    check("port_names");
+}
+
+#[test]
 fn any_ports_are_handled() {
     check("ports");
 }

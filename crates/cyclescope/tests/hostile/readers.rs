@@ -1,7 +1,7 @@
 //! The library's readers of files, each as a function that takes any bytes. `fuzz/` has a target
 //! for each, too.
 
-use super::dossier;
+use super::{dossier, seeds};
 use cyclescope::asm;
 use cyclescope::asm::CodeMode;
 use cyclescope::events::{CounterRequest, EventCatalog, EventTable};
@@ -18,6 +18,7 @@ use cyclescope::study::instr::tables::{compare, export};
 use cyclescope::study::instr::{form_list, session};
 use cyclescope::study::points;
 use cyclescope::study::ports::ports_comparison::{PortsTable, compare_sharing};
+use cyclescope::study::ports::published_map::PublishedMap;
 use cyclescope_fuzz::InputShape;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -46,6 +47,7 @@ pub const READERS: &[Reader] = &[
     Reader { name: "forms", shape: InputShape::Table, read: forms },
     Reader { name: "manifest", shape: InputShape::Json, read: dossier::manifest },
     Reader { name: "pasted", shape: InputShape::Bytes, read: pasted },
+    Reader { name: "port_names", shape: InputShape::Table, read: port_names },
     Reader { name: "ports", shape: InputShape::JsonLines, read: ports },
     Reader { name: "published", shape: InputShape::Table, read: published },
     Reader { name: "readings", shape: InputShape::Bytes, read: dossier::readings },
@@ -101,7 +103,15 @@ fn snippets(bytes: &[u8]) {
     let _ = points::read_list(text);
 }
 
-/// A result file of `ports`, compared with itself and with another one.
+/// A published map of ports, whose names the ports of a result get.
+fn port_names(bytes: &[u8]) {
+    let Ok(published) = std::str::from_utf8(bytes).map(PublishedMap::read) else { return };
+    let table = PortsTable::read(dossier::PORTS.as_bytes()).expect("good lines").expect("rows");
+    let _ = published.map(|published| serde_json::to_string(&table.name_ports(&published)));
+}
+
+/// A result file of `ports`, compared with itself and with another one, and with published
+/// names.
 fn ports(bytes: &[u8]) {
     let Ok(Some(table)) = PortsTable::read(bytes) else { return };
     let good = PortsTable::read(dossier::PORTS.as_bytes()).expect("good lines").expect("rows");
@@ -109,6 +119,8 @@ fn ports(bytes: &[u8]) {
         let _ = serde_json::to_string(&compare_sharing(&table, other));
         let _ = serde_json::to_string(&compare_sharing(other, &table));
     }
+    let published = PublishedMap::read(seeds::PORT_NAMES[0]).expect("a good map");
+    let _ = serde_json::to_string(&table.name_ports(&published));
 }
 
 /// A published table, compared with measured rows.

@@ -43,6 +43,7 @@ pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
         "events" => &EVENTS,
         "forms" => &FORMS,
         "pasted" => &PASTED,
+        "port_names" => &PORT_NAMES,
         "ports" => &[dossier::PORTS],
         "published" => &PUBLISHED,
         "results" => &[dossier::RESULTS],
@@ -73,6 +74,10 @@ const FORMS: [&str; 2] = [
     "instruction,operands,measure,init,size,isa,immediate,sequence\nadd,\"r64, r64\",both,,,,,\nvpaddd,*,latency,,256,,,\n\
      shl,\"r64, imm8\",,,,,1 5 0x1f,\n,,,\"xor eax, eax\",,,,\"imul rax, rax; add rax, 1\"\n",
     "Instruction\nimul\n# a comment\nvaddps\n",
+];
+pub const PORT_NAMES: [&str; 2] = [
+    "# a core\nandn r64, r64, r64: 1*p0156\nimul r64, r64: 1*p1\nadd r64, m64: 1*p0156B+1*p23A\n",
+    "VEX_Vaddps_xmm_xmm_xmmm128 xmm, xmm, xmm: 1*FP23\npopcnt r64, r64: 2*ALU03/AGU1 # two\n",
 ];
 const PUBLISHED: [&str; 2] = [
     "mnemonic,operands,rthroughput_cycles,latency_cycles,from,to\nadd,\"r64, r64\",0.25,1,op1,op1\nnop,,<=0.2,,,\n\

@@ -29,15 +29,24 @@ pub fn print_rows(rows: &[PortsRow], explains: bool, output: &mut Output) -> Res
     const EXPLAINED_MOST: usize = 12;
     let mut page = TextPage::new(output);
     page.begin_section("Ports")?;
-    let mut table = new_table(&["instruction", "alone", "slots", "ports", "verdict"]);
+    let has_names = rows.iter().any(|row| row.alias.is_some());
+    let mut headings = vec!["instruction", "alone", "slots", "ports", "verdict"];
+    if has_names {
+        headings.insert(4, "published");
+    }
+    let mut table = new_table(&headings);
     for row in rows {
-        table.add_row([
+        let mut cells = vec![
             row.name(),
             format_quantity(&row.cycles),
             row.slots.as_ref().map_or("-".to_string(), |slots| slots.summarize()),
             row.ports.clone().unwrap_or("-".to_string()),
             describe_verdict(row.verdict).to_string(),
-        ]);
+        ];
+        if has_names {
+            cells.insert(4, row.alias.clone().unwrap_or("-".to_string()));
+        }
+        table.add_row(cells);
     }
     print_table(&mut page, &table)?;
     let mut counts: BTreeMap<PortsVerdict, u64> = BTreeMap::new();
@@ -102,8 +111,11 @@ pub fn print_classes(classes: &ClassesRecord, output: &mut Output) -> Result<(),
         let named: Vec<&str> = class.forms.iter().take(NAMED_FORMS).map(String::as_str).collect();
         let more = class.forms.len().saturating_sub(NAMED_FORMS);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let ports =
-            if class.ports.is_empty() { format!("{} of unknown name", class.count) } else { class.ports.clone() };
+        let ports = match (class.ports.is_empty(), &class.alias) {
+            (true, _) => format!("{} of unknown name", class.count),
+            (false, None) => class.ports.clone(),
+            (false, Some(alias)) => format!("{} = {alias}", class.ports),
+        };
         page.print_row(&ports, &format!("{}{more}", named.join(", ")))?;
     }
     Ok(())
@@ -111,8 +123,18 @@ pub fn print_classes(classes: &ClassesRecord, output: &mut Output) -> Result<(),
 
 /// All rows as a table.
 pub fn tabulate_rows(rows: &[PortsRow]) -> TextTable {
-    let mut table =
-        TextTable::new(["code", "operands", "encoding", "cycles", "slots", "ports", "solutions", "verdict", "why"]);
+    let mut table = TextTable::new([
+        "code",
+        "operands",
+        "encoding",
+        "cycles",
+        "slots",
+        "ports",
+        "solutions",
+        "verdict",
+        "why",
+        "alias",
+    ]);
     for column in [3, 6] {
         table.columns[column] = TextColumn { is_number: true, ..table.columns[column].clone() };
     }
@@ -127,6 +149,7 @@ pub fn tabulate_rows(rows: &[PortsRow]) -> TextTable {
             row.solutions.to_string(),
             describe_verdict(row.verdict).to_string(),
             row.why.clone(),
+            row.alias.clone().unwrap_or_default(),
         ]
     };
     table.rows = rows.iter().map(fields).collect();

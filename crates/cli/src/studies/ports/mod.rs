@@ -1,6 +1,7 @@
 //! `cyclescope ports`: measures which ports instructions use and share.
 
 mod forms_text;
+mod names_text;
 mod pair_text;
 mod session;
 
@@ -16,14 +17,17 @@ use crate::session::result_file::ResultFile;
 use crate::session::resume::refuse_evidence;
 use crate::studies::instr::form_selection::refuse_selection;
 use cyclescope::asm::CodeMode;
+use cyclescope::input::{self, InputKind};
 use cyclescope::record::exit;
 use cyclescope::result::container::{EvidenceContainer, to_json_value};
 use cyclescope::run::RunRequest;
 use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::selection::{FormCriteria, full_name, list_forms};
 use cyclescope::study::ports::ports_plan::{PortsPlan, PortsQuestion};
+use cyclescope::study::ports::published_map::PublishedMap;
 use cyclescope::study::ports::{PortsStudy, ResumedPorts};
 use cyclescope::study::{GenericSession, TextTable};
+use std::path::Path;
 
 pub use cyclescope::study::ports::NAME;
 pub use forms_text::describe_mix;
@@ -49,6 +53,7 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         PortsQuestion::Pair => args.pair.iter().map(|name| find_form(name)).collect::<Result<_, _>>()?,
         PortsQuestion::Forms => select_forms(&args.filters)?,
     };
+    let names = args.names.as_deref().map(read_published_map).transpose()?;
     let machine = common.detect_machine()?;
     machine.tsc.require()?;
     let seed = common.chosen_seed();
@@ -87,6 +92,7 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         }
     }
     let plan = PortsPlan::new(plan, question, session, options, &machine).explaining(args.explain);
+    let plan = plan.with_names(names);
     let mut study = PortsStudy::new(plan, forms, facts, repro.clone(), open, kept);
     let order = StudyOrder {
         file,
@@ -94,6 +100,16 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         ..StudyOrder::new(common, CodeMode::Bits64, &machine, &repro)?
     };
     drive_study(&PortsView, &mut study, order, output)
+}
+
+/// The text of a published map.
+fn read_published_map(path: &Path) -> Result<String, Failure> {
+    let remedy = "name a text file with a line for each form, such as: add r64, r64: 1*p0156";
+    let bytes = input::read_input(path, InputKind::List).map_err(|bad| Failure::from_input(&bad, remedy))?;
+    let name = path.display().to_string();
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name} is no text"), Some(remedy)))?;
+    PublishedMap::read(&text).map_err(|error| Failure::from_file(&name, error))?;
+    Ok(text)
 }
 
 /// The forms that match any of these filters.
@@ -118,7 +134,9 @@ impl StudyView for PortsView {
             return pair_text::print_pair(pair, output);
         }
         forms_text::print_rows(&study.rows, study.explains(), output)?;
-        study.classes.as_ref().map_or(Ok(()), |classes| forms_text::print_classes(classes, output))
+        let Some(classes) = &study.classes else { return Ok(()) };
+        forms_text::print_classes(classes, output)?;
+        classes.names.as_ref().map_or(Ok(()), |names| names_text::print_names(names, output))
     }
 
     fn table(&self, study: &PortsStudy) -> Option<TextTable> {
