@@ -2,7 +2,7 @@
 
 use super::Output;
 use super::failure::Failure;
-use cyclescope::plot::{BarChart, Chart, Diagram, HeatMap};
+use cyclescope::plot::{BarChart, Chart, Diagram, HeatMap, LinkedBoxes};
 use cyclescope::study::TextTable;
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ pub enum Drawing {
     Diagram(Diagram),
     /// Coloured squares.
     Heat(HeatMap),
+    /// Boxes and curves between them.
+    Linked(LinkedBoxes),
 }
 
 impl Picture {

@@ -22,6 +22,7 @@ impl Exporter for SvgExporter {
                 ("Draw the minima, variances and resolution of each method as SVG files in this directory", &[])
             }
             "marker" => ("Draw the costs in each loop as SVG files in this directory", &[]),
+            "ports" => ("Draw the classes and what they share as an SVG file in this directory", &["pair"]),
             "uarch" => ("Draw the result as SVG files in this directory", &["list"]),
             _ => return None,
         };
@@ -57,6 +58,7 @@ fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
         Drawing::Chart(chart) => chart.to_svg(),
         Drawing::Diagram(diagram) => diagram.to_svg(),
         Drawing::Heat(heat) => heat.to_svg(),
+        Drawing::Linked(linked) => linked.to_svg(),
     };
     write_whole_file(&path, svg.as_bytes()).map_err(|error| {
         let remedy = "leave out --plots, or name another directory";

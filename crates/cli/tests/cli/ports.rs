@@ -218,3 +218,53 @@ fn two_files_differ_where_one_proves_what_the_other_denies() {
     let refused = compare(&["--explain", &a, &b]);
     assert!(refused.code == Some(2) && refused.stderr.contains("--explain has no effect"), "{refused:?}");
 }
+
+#[test]
+fn published_names_and_the_graph_stand_beside_a_result() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let [file, map, plots] = ["a.jsonl", "map.txt", "plots"].map(path);
+    lines(&[&FORMS[..], &["--seed", "5", "--out", &file]].concat());
+    let whole = std::fs::read_to_string(&file).expect("a file");
+    // A complete file gets names, too. A busy machine may leave no certain class, so one is made certain.
+    let mut lines = parse_lines(&whole);
+    let last = lines.last_mut().expect("a line");
+    if last["classes"].as_array().is_none_or(Vec::is_empty) {
+        return cyclescope_skipped::report_left_out("no form has a class here");
+    }
+    let class = &mut last["classes"][0];
+    (class["ports"], class["count"], class["solutions"]) = ("X0".into(), 1.into(), 1.into());
+    let (class, ports) = (class.clone(), "7");
+    let whole: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, &whole).expect("a file");
+    let form = class["forms"][0].as_str().expect("text");
+    let resume = ["ports", "--resume", &file, "--names", &map];
+    let named = |text: String| {
+        std::fs::write(&map, text).expect("a file");
+        let said = answer(cyclescope(&resume).args(["--json", "--plots", &plots]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        parse_lines(&said.stdout).pop().expect("a line")
+    };
+    let last = named(format!("# a core\n{form}: 1*p{ports}\nnone r64: 1*p0\n"));
+    let own = last["classes"].as_array().expect("a list").iter().find(|own| own["forms"][0] == form);
+    assert_eq!(own.expect("the class")["alias"], format!("p{ports}"), "{last}");
+    assert_eq!((&last["names"]["used"], &last["names"]["unused"]), (&1.into(), &1.into()), "{last}");
+    let svg = std::fs::read_to_string(format!("{plots}/ports-sharing.svg")).expect("a picture");
+    assert!(svg.contains(&format!("= p{ports}")) && svg.contains(form), "{svg}");
+    let page = answer(cyclescope(&resume).env("NO_COLOR", "1"));
+    assert!(
+        page.stdout.contains("Published names of ports") && page.stdout.contains(&format!("= p{ports}")),
+        "{page:?}"
+    );
+    // Another number of ports contradicts it, and leaves no name.
+    let last = named(format!("{form}: 1*p{ports}z\n"));
+    let contradictions = last["names"]["contradictions"].as_array().expect("a list");
+    assert!(contradictions.len() == 1 && contradictions[0]["forms"][0] == form, "{last}");
+    assert!(last["classes"].as_array().expect("a list").iter().all(|own| own.get("alias").is_none()), "{last}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), whole, "a complete file stays as it is");
+    std::fs::write(&map, "add r64, r64\n").expect("a file");
+    let bad = answer(&mut cyclescope(&resume));
+    assert!(bad.code == Some(2) && bad.stderr.contains("line 1: it names no form with its ports"), "{bad:?}");
+    let pair = answer(&mut cyclescope(&["ports", "--pair", FORMS[0], FORMS[1], "--names", &map]));
+    assert!(pair.code == Some(2) && pair.stderr.contains("cannot be used with"), "{pair:?}");
+}

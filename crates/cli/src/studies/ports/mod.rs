@@ -4,10 +4,12 @@ mod forms_text;
 mod names_text;
 mod pair_text;
 mod session;
+mod sharing_graph;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, PortsArgs};
 use crate::input::mix_source::pick_form;
+use crate::output::report::{Drawing, Picture};
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::evidence::evidence_failure;
@@ -27,6 +29,7 @@ use cyclescope::study::ports::ports_plan::{PortsPlan, PortsQuestion};
 use cyclescope::study::ports::published_map::PublishedMap;
 use cyclescope::study::ports::{PortsStudy, ResumedPorts};
 use cyclescope::study::{GenericSession, TextTable};
+use sharing_graph::draw_sharing;
 use std::path::Path;
 
 pub use cyclescope::study::ports::NAME;
@@ -141,6 +144,11 @@ impl StudyView for PortsView {
 
     fn table(&self, study: &PortsStudy) -> Option<TextTable> {
         study.pair.is_none().then(|| forms_text::tabulate_rows(&study.rows))
+    }
+
+    fn pictures(&self, study: &PortsStudy, machine: &str) -> Vec<Picture> {
+        let graph = |classes| Picture::new("ports-sharing", Drawing::Linked(draw_sharing(classes, machine)));
+        study.classes.as_ref().map(graph).into_iter().collect()
     }
 
     fn exit_code(&self, study: &PortsStudy) -> u8 {

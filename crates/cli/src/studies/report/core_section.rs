@@ -106,7 +106,7 @@ pub fn describe_core(file: &ReportFile, machine: Option<usize>, machine_name: &s
             Drawing::Chart(chart) => section.charts.push(ChartData::new(name, &chart)),
             Drawing::Heat(heat) => section.heat = Some(HeatData::new(&heat)),
             Drawing::Diagram(diagram) => section.diagram = diagram.to_svg(),
-            Drawing::Bars(_) => {}
+            Drawing::Bars(_) | Drawing::Linked(_) => {}
         }
     }
     Some(section)
