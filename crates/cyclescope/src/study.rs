@@ -13,6 +13,7 @@ pub use cyclescope_marker as marker;
 pub use cyclescope_measure::study::{
     GenericHead, GenericSession, GenericStudy, RecordRole, ResultRecord, ResumableSession, StopReason, Study,
     StudyFollower, StudyInfo, StudyProgress, StudySelection, SuiteCatalog, SuiteQuestion, TextColumn, TextTable,
+    describe_processor_changes,
 };
 pub use cyclescope_ports as ports;
 pub use cyclescope_run::{points, study as run};

@@ -10,6 +10,7 @@
 //! - [`uop_fit`]: the µops of a form, from its times beside classes.
 //! - [`forms_survey`]: the ports of all forms.
 //! - [`deciding_mix`]: the mixes that decided an answer.
+//! - [`port_assignment`], [`mix_ports`]: the best assignment of the µops of a mix.
 //! - [`published_map`], [`alias_search`], [`port_aliases`]: the vendor's names of ports.
 //! - [`pair_share`]: what the mixes of two forms say about them.
 
@@ -23,11 +24,13 @@ pub mod deciding_mix;
 mod executor_mixes;
 pub mod forms_survey;
 pub mod map_search;
+pub mod mix_ports;
 pub mod pair_record;
 pub mod pair_share;
 #[cfg(test)]
 mod planted_core;
 pub mod port_aliases;
+pub mod port_assignment;
 pub mod port_labels;
 pub mod port_map;
 pub mod port_notation;

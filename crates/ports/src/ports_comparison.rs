@@ -128,6 +128,23 @@ impl PortsTable {
         }
     }
 
+    /// The table of these records.
+    pub fn from_records(rows: Vec<PortsRow>, classes: ClassesRecord) -> PortsTable {
+        PortsTable { rows, classes }
+    }
+
+    /// Slots per core cycle.
+    pub fn width(&self) -> f64 {
+        self.classes.width
+    }
+
+    /// The class of a form with this name and code.
+    pub(crate) fn find_class(&self, form: &str, code: &str) -> Option<&ClassRecord> {
+        let evex = if code.starts_with("EVEX_") { " (evex)" } else { "" };
+        let name = format!("{form}{evex}");
+        self.classes.classes.iter().find(|class| class.forms.contains(&name))
+    }
+
     /// Finds the published names of its ports.
     pub fn name_ports(&self, published: &PublishedMap) -> PortAliases {
         PortAliases::find(&self.classes, &self.rows, published)

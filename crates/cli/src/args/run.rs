@@ -66,6 +66,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "mix", help_heading = "What to measure")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub table: Option<PathBuf>,
+    /// Result file of `ports` on this machine: shows the best assignment of the mix's µops to ports, and
+    /// which resource binds
+    #[arg(long, value_name = "FILE", requires = "mix", conflicts_with = "table", help_heading = "What to measure")]
+    #[serde(serialize_with = "serialized::optional_path")]
+    pub ports: Option<PathBuf>,
     /// Also print the cost of each order of the mix
     #[arg(long, requires = "mix", help_heading = "What to measure")]
     #[serde(skip)]

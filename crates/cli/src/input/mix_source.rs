@@ -3,22 +3,21 @@
 //! A form is named as in `instr`, or by an instruction of it: then its registers don't matter, but its
 //! constant does.
 
+use super::mix_ports::find_port_limits;
+use super::slot_table::SlotTable;
 use crate::args::RunArgs;
 use crate::output::{Failure, print_warning};
 use cyclescope::asm::{self, CodeMode, parse_assembly};
 use cyclescope::executor::PrivilegeRing;
-use cyclescope::input::{self, InputKind};
 use cyclescope::machine::Machine;
-use cyclescope::record::{MixBoundRecord, MixOrderRecord, MixPartRecord, MixRecord};
+use cyclescope::record::{MixBoundRecord, MixOrderRecord, MixPartRecord, MixRecord, SLOTS_RESOURCE};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::mixes::mix_body::MixBody;
 use cyclescope::study::instr::mixes::mix_form::{MixForm, describe_chains};
 use cyclescope::study::instr::mixes::mix_order::MixOrder;
 use cyclescope::study::instr::rows::instr_row::InstrRow;
-use cyclescope::study::instr::rows::instr_table::InstrTable;
 use cyclescope::study::instr::selection::{FormCriteria, UnmatchedCriterion, list_forms};
-use cyclescope::study::instr::session::LinkCostsRecord;
 use cyclescope::study::run::VARIANTS_MOST;
 use iced_x86::{Instruction, OpKind, Register};
 use std::collections::BTreeSet;
@@ -77,14 +76,16 @@ pub fn find_mix(
         registers: body.registers.clone(),
         cost: None,
     };
+    let limits = args.ports.as_deref().map(|path| find_port_limits(path, &targets, &parts, machine)).transpose()?;
+    let slots = args.table.as_deref().map_or(Ok(None), |path| find_slot_bound(path, &targets, &counts))?;
+    let (ports, bounds) = match limits {
+        Some(limits) => (Some(limits.ports), limits.bounds),
+        None => (None, slots.into_iter().collect()),
+    };
     let record = MixRecord {
         chains: describe_chains(&forms),
-        bounds: args
-            .table
-            .as_deref()
-            .map_or(Ok(None), |path| find_slot_bound(path, &targets, &counts))?
-            .into_iter()
-            .collect(),
+        bounds,
+        ports,
         orders: variants.iter().map(order).collect(),
         fastest: None,
         parts,
@@ -95,7 +96,12 @@ pub fn find_mix(
 /// Fails if options of a mix are given without one. A snippet excludes `--mix`, so that the grammar does
 /// not require it.
 pub fn require_mix(args: &RunArgs) -> Result<(), Failure> {
-    let given = [("--ratio", args.ratio.is_some()), ("--table", args.table.is_some()), ("--orders", args.orders)];
+    let given = [
+        ("--ratio", args.ratio.is_some()),
+        ("--table", args.table.is_some()),
+        ("--ports", args.ports.is_some()),
+        ("--orders", args.orders),
+    ];
     match given.into_iter().find(|(_, is_given)| *is_given && args.source.mix.is_none()) {
         Some((option, _)) => Err(Failure::usage(format!("{option} belongs to --mix"), Some(MIX_REMEDY))),
         None => Ok(()),
@@ -106,15 +112,7 @@ const MIX_REMEDY: &str = "name some, as in cyclescope run --mix 'imul r64, r64; 
 
 /// The limit by dispatch slots, as a result file of `instr` has them; `None` if it lacks one.
 fn find_slot_bound(path: &Path, targets: &[TargetForm], counts: &[usize]) -> Result<Option<MixBoundRecord>, Failure> {
-    let name = path.display().to_string();
-    let remedy = "name a file from `cyclescope instr --out`";
-    let bytes = input::read_input(path, InputKind::Results).map_err(|bad| Failure::from_input(&bad, remedy))?;
-    let InstrTable { machine, rows, .. } =
-        InstrTable::read(&bytes).map_err(|error| Failure::from_file(&name, error))?;
-    let gauge = machine.and_then(|head| serde_json::from_value::<LinkCostsRecord>(head["gauge"].clone()).ok());
-    let Some(width) = gauge.filter(|gauge| gauge.fillers.is_possible()).and_then(|gauge| gauge.fillers.width()) else {
-        return Err(Failure::usage(format!("{name} has no dispatch width"), Some(remedy)));
-    };
+    let SlotTable { name, rows, width } = SlotTable::read(path)?;
     let mut slots = 0;
     for (target, count) in targets.iter().zip(counts) {
         // The slots of a form do not depend on its constant, as far as a table knows.
@@ -130,7 +128,7 @@ fn find_slot_bound(path: &Path, targets: &[TargetForm], counts: &[usize]) -> Res
         };
         slots += own * count;
     }
-    Ok(Some(MixBoundRecord::new("slots", slots as f64, width)))
+    Ok(Some(MixBoundRecord::new(SLOTS_RESOURCE, slots as f64, width)))
 }
 
 /// The programs of a mix, each with its name. Copies of forms that update their destination wait for

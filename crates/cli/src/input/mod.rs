@@ -34,6 +34,7 @@ mod library;
 pub mod library_loader;
 pub mod load_snippet;
 mod loaded_code;
+mod mix_ports;
 pub mod mix_source;
 mod narrow_call_code;
 #[cfg(unix)]
@@ -47,6 +48,7 @@ mod object_code;
 mod odd_signatures;
 mod region;
 mod signature;
+mod slot_table;
 pub mod source;
 mod symbol_list;
 pub mod target;

@@ -180,6 +180,8 @@ fn printed() -> Vec<Value> {
     let forms = ["imul r64, r64", "paddd xmm, xmm", "mov m64, r64", "div r64"];
     print(&[&["ports", "--quick", "--explain"], &forms[..]].concat());
     print(&[&["ports", "--quick", "--out", &path("ports.jsonl")], &forms[..]].concat());
+    let mix = ["run", "--quick", "--ports", &path("ports.jsonl"), "--mix", "imul r64, r64; paddd xmm, xmm"];
+    print(&mix);
     std::fs::write(path("names.txt"), "imul r64, r64: 1*p1\npaddd xmm, xmm: 1*p015\n").expect("a file");
     print(&["ports", "--resume", &path("ports.jsonl"), "--names", &path("names.txt")]);
     for standing in ["free", "fits"] {

@@ -146,3 +146,83 @@ fn a_pair_that_can_not_be_mixed_says_why() {
     assert!(said.code == Some(2) && said.stderr.contains("`add` names several forms"), "{said:?}");
     assert_eq!(said.stderr.matches("`add r64, r64`").count(), 1, "{said:?}");
 }
+
+/// A result file of `ports` on this machine, of `imul r64, r64` with one port and `popcnt r64, r64` with
+/// two, of which one is the other's, on a core of six slots. `None` if ports can't be measured here.
+fn write_ports(path: &str) -> Option<Vec<serde_json::Value>> {
+    let forms = ["imul r64, r64", "popcnt r64, r64"];
+    let said = answer(&mut cyclescope(&["ports", "--quick", "--out", path, forms[0], forms[1]]));
+    if said.code == Some(3) {
+        cyclescope_skipped::report_skipped(&said.stderr);
+        return None;
+    }
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let content = std::fs::read_to_string(path).expect("a file");
+    let mut lines: Vec<serde_json::Value> =
+        content.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let count = serde_json::json!({"unit": "slots", "value": 1.0, "low": 0.9, "high": 1.1});
+    for line in &mut lines[1..3] {
+        line["ports"] = if line["mnemonic"] == "imul" { "1*A1" } else { "1*A01" }.into();
+        line["solutions"] = 1.into();
+        line["slots"] = serde_json::json!({"count": count, "verdict": "exact", "whole": 1, "fillers": [], "why": null});
+    }
+    lines[3]["width"] = 6.0.into();
+    write_lines(path, &lines);
+    Some(lines)
+}
+
+fn write_lines(path: &str, lines: &[serde_json::Value]) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(path, text).expect("a file");
+}
+
+#[test]
+fn ports_of_a_file_give_the_best_assignment_of_a_mix() {
+    let folder = folder();
+    let [file, evidence] = ["ports.json", "evidence"].map(|name| folder.path().join(name));
+    let [path, evidence] = [&file, &evidence].map(|path| path.to_str().expect("text"));
+    let Some(mut lines) = write_ports(path) else { return };
+    let run = ["run", "--quick", "--ports", path];
+    let mix = ["--mix", "imul r64, r64; popcnt r64, r64", "--ratio", "3:2"];
+    let line = json(&[&run[..], &mix, &["--evidence", evidence]].concat(), &[0, 5]);
+    let ports = &line["mix"]["ports"];
+    assert_eq!((&ports["cycles"], &ports["binds"]), (&3.0.into(), &serde_json::json!(["A1"])), "{line}");
+    let loads = serde_json::json!([{"port": "A0", "uops": 2.0}, {"port": "A1", "uops": 3.0}]);
+    assert_eq!(ports["loads"], loads, "{line}");
+    let bounds: Vec<_> = line["mix"]["bounds"].as_array().expect("a list").iter().map(|b| &b["resource"]).collect();
+    assert_eq!(bounds, ["A1", "slots"], "{line}");
+    assert_eq!(&json(&["replay", evidence], &[0, 5])["mix"]["ports"], ports);
+    let page = answer(cyclescope(&[&run[..], &mix].concat()).env("NO_COLOR", "1"));
+    let words = page.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["the best assignment takes 3.000 core cycles: A1 binds", "µops on each port: A0 2.00, A1 3.00"] {
+        assert!(words.contains(said), "{said}: {page:?}");
+    }
+    assert!(page.stdout.lines().all(|line| line.chars().count() <= 80), "{page:?}");
+    // A form that the file lacks leaves no answer.
+    let lacking = ["--mix", "imul r64, r64; tzcnt r64, r64"];
+    let line = json(&[&run[..], &lacking].concat(), &[5]);
+    let ports = &line["mix"]["ports"];
+    assert!(ports["cycles"].is_null() && ports["parts"][0]["ports"] == "1*A1", "{line}");
+    assert_eq!(ports["parts"][1]["why"], "the file lacks it", "{line}");
+    let page = answer(cyclescope(&[&run[..], &lacking].concat()).env("NO_COLOR", "1"));
+    let words = page.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.code == Some(5) && words.contains("the ports of tzcnt r64, r64 are not known"), "{page:?}");
+    // Other files are refused.
+    let refused = |words: &str| {
+        let said = answer(&mut cyclescope(&[&run[..], &mix].concat()));
+        assert!(said.code == Some(2) && said.stderr.contains(words) && said.stderr.contains("help: "), "{said:?}");
+    };
+    let last = lines.pop().expect("a line");
+    write_lines(path, &lines);
+    refused("it has no line of ports.classes");
+    write_lines(path, &[&lines[1..], std::slice::from_ref(&last)].concat());
+    refused("has no first line of kind machine");
+    write_lines(path, &lines[..1]);
+    refused("has no ports of instructions");
+    lines[0]["cpu"]["brand"]["value"] = "Another Processor".into();
+    lines.push(last);
+    write_lines(path, &lines);
+    refused("has the results of another machine: the processor's brand was \"Another Processor\"");
+    std::fs::remove_file(path).expect("a file");
+    refused("ports.json");
+}

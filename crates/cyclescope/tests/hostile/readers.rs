@@ -7,6 +7,7 @@ use cyclescope::asm::CodeMode;
 use cyclescope::events::{CounterRequest, EventCatalog, EventTable};
 use cyclescope::machine::Machine;
 use cyclescope::pasted::read_pasted;
+use cyclescope::record::MixPartRecord;
 use cyclescope::study::ResumableSession;
 use cyclescope::study::ab;
 use cyclescope::study::instr::rows::instr_row::InstrRow;
@@ -17,7 +18,9 @@ use cyclescope::study::instr::tables::summary::SurveySummary;
 use cyclescope::study::instr::tables::{compare, export};
 use cyclescope::study::instr::{form_list, session};
 use cyclescope::study::points;
+use cyclescope::study::ports::mix_ports::MixedForm;
 use cyclescope::study::ports::ports_comparison::{PortsTable, compare_sharing};
+use cyclescope::study::ports::ports_row::PortsRow;
 use cyclescope::study::ports::published_map::PublishedMap;
 use cyclescope_fuzz::InputShape;
 use serde_json::Value;
@@ -110,8 +113,8 @@ fn port_names(bytes: &[u8]) {
     let _ = published.map(|published| serde_json::to_string(&table.name_ports(&published)));
 }
 
-/// A result file of `ports`, compared with itself and with another one, and with published
-/// names.
+/// A result file of `ports`, compared with itself and with another one, as the limit of a mix, and with
+/// published names.
 fn ports(bytes: &[u8]) {
     let Ok(Some(table)) = PortsTable::read(bytes) else { return };
     let good = PortsTable::read(dossier::PORTS.as_bytes()).expect("good lines").expect("rows");
@@ -119,6 +122,10 @@ fn ports(bytes: &[u8]) {
         let _ = serde_json::to_string(&compare_sharing(&table, other));
         let _ = serde_json::to_string(&compare_sharing(other, &table));
     }
+    let part = |row: &PortsRow| MixPartRecord { code: row.code.clone(), form: row.name(), count: usize::MAX };
+    let parts: Vec<MixPartRecord> = table.rows.iter().map(part).collect();
+    let forms = parts.iter().zip(&table.rows).map(|(part, row)| MixedForm { part, operands: &row.operands });
+    let _ = serde_json::to_string(&table.limit_mix(&forms.collect::<Vec<MixedForm>>()).ports);
     let published = PublishedMap::read(seeds::PORT_NAMES[0]).expect("a good map");
     let _ = serde_json::to_string(&table.name_ports(&published));
 }

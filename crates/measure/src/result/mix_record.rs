@@ -13,6 +13,9 @@ pub struct MixRecord {
     /// Lower limits of the cost by resources that are known, the largest first: it binds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<MixBoundRecord>,
+    /// The best assignment of its µops to ports, by a result file of `ports`; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<MixPortsRecord>,
     /// The orders of the copies. All are measured in one pass, which chooses the fastest.
     pub orders: Vec<MixOrderRecord>,
     /// The name of the fastest order, whose cost is that of another pass; `None` if none of several
@@ -30,6 +33,45 @@ pub struct MixPartRecord {
     /// Copies in one mix.
     pub count: usize,
 }
+
+/// The best assignment of a mix's µops to ports.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MixPortsRecord {
+    /// Core cycles of one mix that the best assignment needs, slots included: no order is faster. `None` if
+    /// the ports of a form are not known.
+    pub cycles: Option<f64>,
+    /// The resources that need as long: `slots`, or sets of ports.
+    pub binds: Vec<String>,
+    /// The ports that the mix may use, and what they do in the most even one of the best assignments.
+    pub loads: Vec<PortLoadRecord>,
+    /// The ports of each form.
+    pub parts: Vec<MixPartPorts>,
+}
+
+/// What a port does for a mix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortLoadRecord {
+    /// The port's name in the result file.
+    pub port: String,
+    /// µops of one mix, on average.
+    pub uops: f64,
+}
+
+/// The ports of a form in a mix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MixPartPorts {
+    /// The mnemonic and the operands.
+    pub form: String,
+    /// The µops of a copy, such as `1*A0123+1*L01`; `None` if they are not known.
+    pub ports: Option<String>,
+    /// Number of answers that explain its times: with several, `ports` is the simplest.
+    pub solutions: usize,
+    /// Why its ports are not known; `None` if they are.
+    pub why: Option<String>,
+}
+
+/// The name of dispatch slots as a resource.
+pub const SLOTS_RESOURCE: &str = "slots";
 
 /// A lower limit of a mix's cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,7 +115,17 @@ impl MixRecord {
         let is_bound = |bound: &MixBoundRecord| bound.cycles.is_finite() && bound.cycles >= 0.0;
         let bounds = self.bounds.iter().all(is_bound);
         let repeats = self.orders.iter().all(|order| order.repeats > 0);
+        let is_finite = |ports: &MixPortsRecord| {
+            let loads = ports.loads.iter().map(|load| load.uops);
+            loads.chain(ports.cycles).all(|figure| figure.is_finite() && figure >= 0.0)
+        };
+        let bounds = bounds && self.ports.iter().all(is_finite);
         repeats && !self.parts.is_empty() && counts && bounds && self.orders.len() == snippets
+    }
+
+    /// Whether a file of ports was given, and lacks the ports of a form.
+    pub fn lacks_ports(&self) -> bool {
+        self.ports.as_ref().is_some_and(|ports| ports.cycles.is_none())
     }
 
     /// The fastest order, once it is known.
@@ -104,7 +156,8 @@ mod tests {
         let order =
             |name: &str| MixOrderRecord { order: name.to_string(), repeats: 2, registers: Vec::new(), cost: None };
         let orders = ["blocks", "interleaved", "random 1"].map(order).to_vec();
-        let mut mix = MixRecord { parts: Vec::new(), chains: Vec::new(), bounds: Vec::new(), orders, fastest: None };
+        let mut mix =
+            MixRecord { parts: Vec::new(), chains: Vec::new(), bounds: Vec::new(), ports: None, orders, fastest: None };
         let cost = |value| Quantity::new(Interval::with_margin(value, 0.1), Unit::CoreCycles);
         let costs = vec![cost(3.5), Quantity::refused(Unit::CoreCycles), cost(3.0)];
         assert_eq!((mix.choose_order(costs.clone()), mix.fastest.as_deref()), (Some(2), Some("random 1")));

@@ -5,7 +5,10 @@ use crate::result::aperf::AperfRecord;
 pub use crate::result::call_record::CallRecord;
 use crate::result::caveat::{Caveat, fall_short};
 use crate::result::counter_record::{CountedEvents, CounterRecord, compare_counted_cycles};
-pub use crate::result::mix_record::{MixBoundRecord, MixOrderRecord, MixPartRecord, MixRecord};
+pub use crate::result::mix_record::{
+    MixBoundRecord, MixOrderRecord, MixPartPorts, MixPartRecord, MixPortsRecord, MixRecord, PortLoadRecord,
+    SLOTS_RESOURCE,
+};
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
 use cyclescope_code::asm::CodeMode;
@@ -309,7 +312,8 @@ impl RunRecord {
 
     /// Whether the result falls short of the request.
     pub fn falls_short(&self) -> bool {
-        self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
+        let lacks_ports = self.mix.as_ref().is_some_and(MixRecord::lacks_ports);
+        self.cost.value.is_none() || self.cost.low.is_none() || lacks_ports || fall_short(&self.caveats)
     }
 }
 

@@ -8,6 +8,8 @@ mod study_info;
 pub mod text_table;
 
 pub use contract::{RecordRole, ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
-pub use resumable_session::{GenericHead, GenericSession, ResumableSession, list_differing_fields};
+pub use resumable_session::{
+    GenericHead, GenericSession, ResumableSession, describe_processor_changes, list_differing_fields,
+};
 pub use study_info::{GenericStudy, StudyInfo, StudySelection, SuiteCatalog, SuiteQuestion};
 pub use text_table::{TextColumn, TextTable};

@@ -88,7 +88,7 @@ fn to_fields<T: Serialize>(session: &T) -> Map<String, Value> {
 }
 
 /// Describes how the processor of a file's first line differs from that of a machine.
-fn describe_processor_changes(kept: &Value, machine: &Value) -> Vec<String> {
+pub fn describe_processor_changes(kept: &Value, machine: &Value) -> Vec<String> {
     let names = ["brand", "family", "model", "stepping", "microcode"];
     let differ = names.into_iter().filter_map(|name| {
         let (old, new) = (unwrap_fact(&kept["cpu"][name]), unwrap_fact(&machine["cpu"][name]));

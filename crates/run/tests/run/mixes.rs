@@ -46,6 +46,7 @@ fn measure_mix_on(machine: Scenario, plan: Plan, orders: &[(usize, f64)], seed: 
         parts: vec![MixPartRecord { code: "Add_rm64_imm32".to_string(), form: "add r64, imm32".to_string(), count: 1 }],
         chains: Vec::new(),
         bounds: Vec::new(),
+        ports: None,
         orders: orders.iter().enumerate().map(order).collect(),
         fastest: None,
     };

@@ -273,7 +273,7 @@ fn describe_meaning(record: &RunRecord) -> Option<String> {
 fn detail_lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(record.region.as_ref().map(describe_region));
-    lines.extend(record.mix.iter().flat_map(describe_mix));
+    lines.extend(record.mix.iter().flat_map(|mix| describe_mix(mix, &record.cost)));
     if let (Some(call), Some(_)) = (&record.empty_call, &record.region) {
         let call = format_cycles(call);
         lines.push(format!("the cost of setting registers and memory, {call}, is excluded"));
