@@ -1,6 +1,7 @@
 //! The plan of the study: everything that decides its course, except the machine's answers.
 
 use crate::published_map::PublishedMap;
+use crate::study_part::KnownSlots;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
@@ -40,6 +41,9 @@ pub struct PortsPlan {
     /// The text of a published map, whose names of ports are given beside those of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
+    /// Slots that an earlier survey measured: only those of other forms are measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_slots: Option<KnownSlots>,
     /// How thoroughly mixes are timed.
     pub effort: MixEffort,
     /// How thoroughly the slots of forms are measured.
@@ -72,6 +76,7 @@ impl PortsPlan {
             question,
             explain: false,
             names: None,
+            known_slots: None,
             effort,
             slot_effort,
             session,
@@ -79,6 +84,11 @@ impl PortsPlan {
             repro_options,
             features,
         }
+    }
+
+    /// The same plan with the slots of an earlier survey on the same machine.
+    pub fn with_known_slots(self, known_slots: Option<KnownSlots>) -> PortsPlan {
+        PortsPlan { known_slots, ..self }
     }
 
     /// The same plan with a published map, whose text is sound.
@@ -124,6 +134,9 @@ impl PortsPlan {
         }
         if self.names.as_deref().is_some_and(|text| PublishedMap::read(text).is_err()) {
             return Err(ContainerError::damaged_fact("names", "it is no published map"));
+        }
+        if self.known_slots.as_ref().is_some_and(|known| !(known.width.is_finite() && known.width > 0.0)) {
+            return Err(ContainerError::damaged_fact("known_slots.width", "it is out of range"));
         }
         if self.question == PortsQuestion::Pair && self.session.subjects.len() != 2 {
             return Err(ContainerError::damaged_fact("session.subjects", "a pair has two forms"));

@@ -146,6 +146,25 @@ impl PortsStudy {
         self.plan.explain
     }
 
+    /// Finds the slots of all forms: those that are known, and measures the others.
+    fn find_slots(
+        &self,
+        executor: &mut dyn Executor,
+        timing: SurveyTiming,
+        forms: &[TargetForm],
+        follow: &mut dyn StudyFollower,
+    ) -> Result<MeasuredSlots, StopReason> {
+        let Some(known) = &self.plan.known_slots else { return self.measure_slots(executor, timing, forms, follow) };
+        let mut rows = known.find_rows(forms);
+        let missing: Vec<TargetForm> =
+            forms.iter().zip(&rows).filter(|(_, row)| row.is_none()).map(|(target, _)| target.clone()).collect();
+        if !missing.is_empty() {
+            let measured = self.measure_slots(executor, timing, &missing, follow)?;
+            rows.iter_mut().filter(|row| row.is_none()).zip(measured.rows).for_each(|(row, own)| *row = own);
+        }
+        Ok(MeasuredSlots { rows, width: Some(known.width) })
+    }
+
     /// Measures the slots of all forms. Returns their rows, and the slots per core cycle.
     fn measure_slots(
         &self,
@@ -362,7 +381,7 @@ impl Study for PortsStudy {
         let slots = match known {
             Some(slots) => slots,
             None => {
-                let part = StudyPart::Slots(self.measure_slots(executor.as_mut(), timing, &forms, follow)?);
+                let part = StudyPart::Slots(self.find_slots(executor.as_mut(), timing, &forms, follow)?);
                 check_stop(follow.save_part(&|| serde_json::to_string(&part).expect("rows are plain data")))?;
                 let StudyPart::Slots(slots) = part else { unreachable!("it is the slots") };
                 slots

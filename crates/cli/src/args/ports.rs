@@ -20,6 +20,11 @@ pub struct PortsArgs {
     /// Show the mixes that decided each verdict
     #[arg(long, conflicts_with_all = ["pair", "out", "resume"])]
     pub explain: bool,
+    /// Take dispatch slots from this result file of `instr` on this machine, and measure only those that it
+    /// lacks
+    #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "serialized::optional_path")]
+    pub instr: Option<PathBuf>,
     /// Also show the vendor's names of ports, found by a published map of the same design: a text file
     /// with a line for each form, such as `add r64, r64: 1*p0156`
     #[arg(long, value_name = "FILE", conflicts_with = "pair")]

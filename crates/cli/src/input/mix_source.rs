@@ -112,7 +112,7 @@ const MIX_REMEDY: &str = "name some, as in cyclescope run --mix 'imul r64, r64; 
 
 /// The limit by dispatch slots, as a result file of `instr` has them; `None` if it lacks one.
 fn find_slot_bound(path: &Path, targets: &[TargetForm], counts: &[usize]) -> Result<Option<MixBoundRecord>, Failure> {
-    let SlotTable { name, rows, width } = SlotTable::read(path)?;
+    let SlotTable { name, rows, width, .. } = SlotTable::read(path)?;
     let mut slots = 0;
     for (target, count) in targets.iter().zip(counts) {
         // The slots of a form do not depend on its constant, as far as a table knows.

@@ -48,7 +48,7 @@ mod object_code;
 mod odd_signatures;
 mod region;
 mod signature;
-mod slot_table;
+pub mod slot_table;
 pub mod source;
 mod symbol_list;
 pub mod target;

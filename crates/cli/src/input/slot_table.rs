@@ -17,6 +17,8 @@ const REMEDY: &str = "name a file from `cyclescope instr --out`";
 pub struct SlotTable {
     /// The file's name.
     pub name: String,
+    /// The line of kind `machine`.
+    pub machine: Option<Value>,
     /// The rows, some without slots.
     pub rows: Vec<InstrRow>,
     /// Slots per core cycle.
@@ -34,9 +36,15 @@ impl SlotTable {
         let gauge = gauge.and_then(|gauge| serde_json::from_value::<LinkCostsRecord>(gauge).ok());
         let width = gauge.filter(|gauge| gauge.fillers.is_possible()).and_then(|gauge| gauge.fillers.width());
         match width {
-            Some(width) => Ok(SlotTable { name, rows, width }),
+            Some(width) => Ok(SlotTable { name, machine, rows, width }),
             None => Err(Failure::usage(format!("{name} has no dispatch width"), Some(REMEDY))),
         }
+    }
+
+    /// Fails if the file is of another machine than this one.
+    pub fn require_machine(&self, machine: &Machine) -> Result<(), Failure> {
+        let remedy = "name a file that `cyclescope instr --out` wrote on this machine";
+        require_same_machine(&self.name, self.machine.as_ref(), machine, remedy)
     }
 }
 

@@ -268,3 +268,37 @@ fn published_names_and_the_graph_stand_beside_a_result() {
     let pair = answer(&mut cyclescope(&["ports", "--pair", FORMS[0], FORMS[1], "--names", &map]));
     assert!(pair.code == Some(2) && pair.stderr.contains("cannot be used with"), "{pair:?}");
 }
+
+#[test]
+fn slots_of_an_earlier_survey_are_taken() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let [table, evidence] = ["instr.jsonl", "evidence"].map(path);
+    let survey = answer(cyclescope(&["instr", "--quick", "--out", &table]).args(FORMS));
+    assert_eq!(survey.code, Some(0), "{survey:?}");
+    let content = std::fs::read_to_string(&table).expect("a file");
+    let mut rows = parse_lines(&content);
+    // A number that no survey finds shows where it comes from.
+    let count = serde_json::json!({"unit": "slots", "value": 17.0, "low": 16.9, "high": 17.1});
+    for row in &mut rows[1..] {
+        row["slots"] = serde_json::json!({"count": count, "verdict": "exact", "whole": 17, "fillers": [], "why": null});
+    }
+    let write = |rows: &[Value]| {
+        std::fs::write(&table, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).expect("a file");
+    };
+    write(&rows);
+    let said =
+        answer(cyclescope(&["ports", "--quick", "--json", "--instr", &table, "--evidence", &evidence]).args(FORMS));
+    if said.code == Some(2) && said.stderr.contains("no dispatch width") {
+        return cyclescope_skipped::report_left_out("the table has no dispatch width here");
+    }
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let measured = parse_lines(&said.stdout);
+    assert!(of_kind(&measured, "ports").iter().all(|row| row["slots"]["whole"] == 17), "{measured:?}");
+    let replayed = answer(&mut cyclescope(&["replay", "--json", &evidence]));
+    assert_eq!(parse_lines(&replayed.stdout), measured);
+    rows[0]["cpu"]["brand"]["value"] = "Another Processor".into();
+    write(&rows);
+    let other = answer(&mut cyclescope(&["ports", "--instr", &table, FORMS[0]]));
+    assert!(other.code == Some(2) && other.stderr.contains("results of another machine"), "{other:?}");
+}

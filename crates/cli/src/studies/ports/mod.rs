@@ -9,6 +9,7 @@ mod sharing_graph;
 use crate::args::repro;
 use crate::args::{CommonArgs, PortsArgs};
 use crate::input::mix_source::pick_form;
+use crate::input::slot_table::SlotTable;
 use crate::output::report::{Drawing, Picture};
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
@@ -20,6 +21,7 @@ use crate::session::resume::refuse_evidence;
 use crate::studies::instr::form_selection::refuse_selection;
 use cyclescope::asm::CodeMode;
 use cyclescope::input::{self, InputKind};
+use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::result::container::{EvidenceContainer, to_json_value};
 use cyclescope::run::RunRequest;
@@ -27,6 +29,7 @@ use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::selection::{FormCriteria, full_name, list_forms};
 use cyclescope::study::ports::ports_plan::{PortsPlan, PortsQuestion};
 use cyclescope::study::ports::published_map::PublishedMap;
+use cyclescope::study::ports::study_part::KnownSlots;
 use cyclescope::study::ports::{PortsStudy, ResumedPorts};
 use cyclescope::study::{GenericSession, TextTable};
 use sharing_graph::draw_sharing;
@@ -59,6 +62,7 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
     let names = args.names.as_deref().map(read_published_map).transpose()?;
     let machine = common.detect_machine()?;
     machine.tsc.require()?;
+    let slots = args.instr.as_deref().map(|path| read_slots(path, &machine, &forms)).transpose()?;
     let seed = common.chosen_seed();
     let request = RunRequest { clock, seed, quick: common.quick, ..RunRequest::default() };
     let plan = request.make_plan(&common.capabilities(&machine), &machine)?;
@@ -95,7 +99,7 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         }
     }
     let plan = PortsPlan::new(plan, question, session, options, &machine).explaining(args.explain);
-    let plan = plan.with_names(names);
+    let plan = plan.with_names(names).with_known_slots(slots);
     let mut study = PortsStudy::new(plan, forms, facts, repro.clone(), open, kept);
     let order = StudyOrder {
         file,
@@ -103,6 +107,13 @@ pub fn run_ports(common: &CommonArgs, args: &PortsArgs, output: &mut Output) -> 
         ..StudyOrder::new(common, CodeMode::Bits64, &machine, &repro)?
     };
     drive_study(&PortsView, &mut study, order, output)
+}
+
+/// The slots in a result file of `instr`.
+fn read_slots(path: &Path, machine: &Machine, forms: &[TargetForm]) -> Result<KnownSlots, Failure> {
+    let table = SlotTable::read(path)?;
+    table.require_machine(machine)?;
+    Ok(KnownSlots::new(table.rows, table.width, forms))
 }
 
 /// The text of a published map.
