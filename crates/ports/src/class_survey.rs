@@ -360,10 +360,16 @@ impl ClassSurvey<'_> {
 
     /// Finds the parts of the map, and the maps of each.
     fn solve(&mut self) {
+        // A mix that a busy sibling slows, or that something else limits, may look steered: so most pairs count.
         let shows_steering = |classes: ClassSet| {
-            let mixes = self.findings.mixes.iter().filter(|mix| classes.contains_all(mix.classes));
-            let mut pairs = mixes.filter(|mix| mix.counts.len() == 2);
-            pairs.any(|mix| mix.reading(self.usual_error).shows_steering(&self.ports, self.width))
+            let inside = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
+            let slow: Vec<&UnionBounds> =
+                inside.filter(|bounds| bounds.classes.count_classes() == 2 && bounds.is_shared()).collect();
+            let is_steered = |bounds: &&&UnionBounds| {
+                self.list_readings(bounds.classes).any(|reading| reading.shows_steering(&self.ports, self.width))
+            };
+            let steered = slow.iter().filter(is_steered).count();
+            steered > 0 && 2 * steered >= slow.len()
         };
         let everything: ClassSet = (0..self.ports.len()).collect();
         let is_core_steered = shows_steering(everything);
