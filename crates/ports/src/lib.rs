@@ -39,6 +39,8 @@ pub mod ports_plan;
 pub mod ports_row;
 pub mod published_map;
 mod reference_forms;
+#[cfg(test)]
+mod resource_tests;
 mod row_mixes;
 mod study;
 pub mod study_part;

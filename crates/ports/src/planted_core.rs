@@ -37,7 +37,27 @@ pub(crate) struct PlantedCore {
     pub(crate) noise: f64,
     /// The share of layouts that are slower, and by how much.
     pub(crate) slow_mode: (f64, f64),
+    /// The share of mixes during which a sibling is busy, and by how much it slows them.
+    pub(crate) busy_sibling: (f64, f64),
+    /// Resources that are no ports.
+    pub(crate) resources: Vec<PlantedResource>,
     pub(crate) random: Random,
+}
+
+/// A resource that is no port: a write port, a divider, read ports of a register file.
+#[derive(Debug, Clone)]
+pub(crate) struct PlantedResource {
+    /// How much of it a copy of each form needs.
+    pub(crate) needs: Vec<f64>,
+    /// How much of it there is in a core cycle.
+    pub(crate) per_cycle: f64,
+}
+
+impl PlantedResource {
+    /// Core cycles that these forms need.
+    fn find_cycles(&self, places: &[usize]) -> f64 {
+        places.iter().map(|form| self.needs[*form]).sum::<f64>() / self.per_cycle
+    }
 }
 
 /// Layouts that a time is a mean of.
@@ -56,11 +76,19 @@ impl PlantedCore {
         noise: f64,
         seed: u64,
     ) -> PlantedCore {
-        PlantedCore { width, forms, assignment, noise, slow_mode: (0.0, 1.0), random: Random::new(seed) }
+        let (slow_mode, busy_sibling, resources) = ((0.0, 1.0), (0.0, 1.0), Vec::new());
+        let random = Random::new(seed);
+        PlantedCore { width, forms, assignment, noise, slow_mode, busy_sibling, resources, random }
     }
 
     /// Core cycles of a mix in an order of its forms.
-    fn run_mix(&self, places: &[usize]) -> f64 {
+    pub(crate) fn run_mix(&self, places: &[usize]) -> f64 {
+        let resources = self.resources.iter().map(|resource| resource.find_cycles(places));
+        resources.fold(self.assign_mix(places), f64::max)
+    }
+
+    /// The same by ports and slots.
+    fn assign_mix(&self, places: &[usize]) -> f64 {
         let uops: Vec<u32> = places.iter().flat_map(|form| self.forms[*form].iter().copied()).collect();
         let slots = uops.len() as f64 / self.width as f64;
         match self.assignment {
@@ -120,6 +148,7 @@ impl PlantedCore {
         };
         let times: Vec<(f64, MixOrder)> = orders.iter().copied().map(run).collect();
         let (fastest, order) = times.iter().copied().min_by(|one, other| one.0.total_cmp(&other.0)).expect("an order");
+        let fastest = if self.random.happens(self.busy_sibling.0) { fastest * self.busy_sibling.1 } else { fastest };
         let layouts: Vec<f64> = (0..LAYOUTS)
             .map(|_| {
                 let mode = if self.random.happens(self.slow_mode.0) { self.slow_mode.1 } else { 1.0 };

@@ -155,7 +155,7 @@ fn score_maps(maps: usize, assignment: Assignment, noise: f64) -> Score {
 }
 
 /// A form of the planted core with this place and number of slots.
-fn planted_form(place: usize, slots: usize, unit: char) -> SurveyedForm {
+pub(crate) fn planted_form(place: usize, slots: usize, unit: char) -> SurveyedForm {
     let count = Quantity::new(Interval::with_margin(slots as f64, 0.01), Unit::Slots);
     let slots =
         DispatchSlots { count, verdict: SlotVerdict::Exact, whole: Some(slots), fillers: Vec::new(), why: None };
