@@ -43,6 +43,8 @@ pub struct SurveyedForm {
     pub chains: Vec<String>,
     /// Whether it computes with a memory operand: one slot may hold two µops.
     pub is_compound: bool,
+    /// Whether it reads memory.
+    pub reads_memory: bool,
 }
 
 /// What the mixes say.
@@ -321,9 +323,25 @@ impl SurveyedPorts {
         }
     }
 
+    /// What a form does, but none of these µops can. A slot may hold two µops, and mixes show only those
+    /// that slow a class down.
+    fn find_missing_work(&self, uops: &[PortBits], surveyed: &SurveyedForm) -> Option<&'static str> {
+        let has = |units: &[char]| uops.iter().any(|ports| self.labels.has_unit(*ports, units));
+        match () {
+            () if surveyed.reads_memory && !has(&['L', 'P']) => Some("loads"),
+            () if surveyed.is_compound && !has(&['A', 'V', 'K', 'P']) => Some("computes"),
+            () => None,
+        }
+    }
+
     fn build_fit_row(&self, fit: &UopFit, surveyed: &SurveyedForm, start: RowStart) -> PortsRow {
         let solutions = fit.solutions.len();
+        let missing = fit.solutions.first().and_then(|uops| self.find_missing_work(uops, surveyed));
         let (verdict, why) = match (solutions, &fit.nearest) {
+            (1, _) if missing.is_some() => {
+                let missing = missing.unwrap_or_default();
+                (PortsVerdict::Several, format!("these µops explain its mixes, and none of them {missing}"))
+            }
             (1, _) => (PortsVerdict::Exact, "one list of µops explains its mixes with all classes".to_string()),
             (0, Some((nearest, excess))) => {
                 let text = format!(

@@ -47,6 +47,11 @@ pub fn is_compound(target: &TargetForm) -> bool {
     matches!(find_unit(target), 'L' | 'S') && !PLAIN_MOVES.contains(&plain)
 }
 
+/// Whether a form reads memory.
+pub fn reads_memory(target: &TargetForm) -> bool {
+    target.anatomy().is_some_and(|anatomy| anatomy.inputs.iter().any(|input| input.name == "mem_data"))
+}
+
 impl PortLabels {
     /// Names the ports of the first map of each component. `units` has the letter of each class.
     pub fn new(findings: &ClassFindings, units: &[char]) -> PortLabels {
@@ -92,6 +97,12 @@ impl PortLabels {
             before = Some(unit);
         }
         text
+    }
+
+    /// Whether one of these ports has a name with one of these letters.
+    pub fn has_unit(&self, ports: PortBits, units: &[char]) -> bool {
+        let mut named = self.labels.iter().enumerate().filter(|(port, _)| ports >> port & 1 == 1);
+        named.any(|(_, label)| label.name.starts_with(units))
     }
 
     /// The µops with these ports, as tables write them: `1*A0+2*V01`.

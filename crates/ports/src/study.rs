@@ -8,7 +8,7 @@ use crate::forms_survey::{SurveyedForm, SurveyedPorts, survey_forms};
 use crate::pair_record::{PairFormRecord, PairMixRecord, PairRecord};
 use crate::pair_share::{PairForm, PairMix, PairShare, PairVerdict, build_pair_mix, judge_pair, plan_pair_counts};
 use crate::port_aliases::PortAliases;
-use crate::port_labels::{find_unit, is_compound};
+use crate::port_labels::{find_unit, is_compound, reads_memory};
 use crate::ports_plan::{PortsPlan, PortsQuestion};
 use crate::ports_row::{PortsRow, RowStart};
 use crate::reference_forms::list_reference_forms;
@@ -318,6 +318,7 @@ fn survey_all(
         unit: find_unit(target),
         chains: facts.place.as_ref().map_or(Vec::new(), |place| mix_forms[*place].list_chains()),
         is_compound: is_compound(target),
+        reads_memory: reads_memory(target),
         rthroughput: facts.row.as_ref().and_then(|row| row.throughput.as_ref()?.cost.value),
     };
     let forms: Vec<SurveyedForm> = targets.iter().zip(facts).map(form).collect();

@@ -166,6 +166,7 @@ pub(crate) fn planted_form(place: usize, slots: usize, unit: char) -> SurveyedFo
         unit,
         chains: Vec::new(),
         is_compound: false,
+        reads_memory: false,
         rthroughput: None,
     }
 }
@@ -213,6 +214,34 @@ fn forms_of_several_uops_are_written_as_in_tables() {
         assert_eq!(sorted(9), ports(4).replace("1*", "2*"));
         assert_eq!(sorted(10), parts(2, 6));
     }
+}
+
+#[test]
+fn an_answer_without_the_load_of_its_form_is_not_exact() {
+    // Stores, arithmetic, loads; a form that loads and stores, and one that loads and adds.
+    let forms = vec![vec![0b0011], vec![0b1100], vec![0b11_0000], vec![0b11_0000, 0b0011], vec![0b11_0000, 0b1100]];
+    let units = ['S', 'A', 'L', 'S', 'L'];
+    let verdicts = |known: usize| {
+        let places: Vec<usize> = (0..known).chain(3..5).collect();
+        let forms: Vec<Vec<u32>> = places.iter().map(|place| forms[*place].clone()).collect();
+        let form = |(place, kind): (usize, &usize)| SurveyedForm {
+            reads_memory: *kind > 1,
+            is_compound: *kind == 4,
+            ..planted_form(place, forms[place].len(), units[*kind])
+        };
+        let surveyed: Vec<SurveyedForm> = places.iter().enumerate().map(form).collect();
+        let names: Vec<String> = surveyed.iter().map(|form| form.name.clone()).collect();
+        let mut core = PlantedCore::new(6, forms.clone(), Assignment::Best, 0.003, 9);
+        let found = survey_forms(&mut core, &surveyed, 6.0).unwrap();
+        let row = |form: usize| found.build_row(form, &surveyed[form], &names, RowStart::named(&names[form]));
+        [known, known + 1].map(|form| (row(form).verdict, row(form).why))
+    };
+    let all = verdicts(3);
+    assert!(all.iter().all(|(verdict, _)| *verdict == PortsVerdict::Exact), "{all:?}");
+    // No class shows the ports of loads.
+    let without_loads = verdicts(2);
+    let is_open = |(verdict, why): &(PortsVerdict, String)| *verdict == PortsVerdict::Several && why.ends_with("loads");
+    assert!(without_loads.iter().all(is_open), "{without_loads:?}");
 }
 
 #[test]
