@@ -241,7 +241,8 @@ fn shared_lines_are_contended_and_own_ones_are_not() {
     // Both pass the line to each other. Without a share of the same core it takes much longer.
     assert!(ratios.is_empty() || ratios.iter().any(|ratio| *ratio > 1.2), "{ratios:?}");
     // In 32-bit code, another register than R14 points there.
-    let narrow = ["run", "--quick", "--bits", "32", "mov eax, [ebx]", "--beside-shared", "--beside", "mov rax, [r14]"];
+    let beside = "run --bits 64 'mov rax, [r14]'";
+    let narrow = ["run", "--quick", "--bits", "32", "mov eax, [ebx]", "--beside-shared", "--beside", beside];
     let said = answer(&mut cyclescope(&narrow));
     let words = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.code == Some(3) || words.contains("in memory that both share"), "{said:?}");
