@@ -1661,6 +1661,12 @@ struct cyclescope_calibration {
    to 13 % (Raptor Cove). */
 #define CYCLESCOPE_UNLIKE 0.25
 
+/* The stack's register. */
+#if defined(__x86_64__) || defined(_M_X64)
+#define CYCLESCOPE_STACK "rsp"
+#else
+#define CYCLESCOPE_STACK "esp"
+#endif
 /* XMM0, if the compiler uses it: in 32-bit code only with SSE. */
 #ifdef __SSE__
 #define CYCLESCOPE_XMM0 "xmm0",
@@ -1917,8 +1923,8 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
         CYCLESCOPE_ADDED(of[3], found.step, "", 64, 128, "nop; nop; nop; nop; nop; nop", "nop; nop; nop; nop; nop; nop");
         CYCLESCOPE_ADDED(of[4], found.step, "", 64, 128, "", "");
         /* Code that begins with a load starts late: by 9 cycles (Raptor Cove). */
-        CYCLESCOPE_ADDED(of[5], found.step, "", 64, 128, "xor (%%rsp), %%rax; imul %%rax, %%rax",
-            "xor rax, [rsp]; imul rax, rax");
+        CYCLESCOPE_ADDED(of[5], found.step, "", 64, 128, "xor (%%" CYCLESCOPE_STACK "), %0; imul %0, %0",
+            "xor %0, [" CYCLESCOPE_STACK "]; imul %0, %0");
         if (trial < 0)
             continue; /* the first trial warms up the code */
         block = of[0].code > 1 ? of[0].code : 1;
