@@ -90,6 +90,9 @@ impl ResumedPorts {
     }
 }
 
+/// Tries of the slots per core cycle: on a busy machine some have no number.
+const WIDTH_TRIES: usize = 5;
+
 /// Make the seeds of slots, mixes and latencies differ.
 const SLOTS_SEED: u64 = 1;
 const MIXES_SEED: u64 = 2;
@@ -375,14 +378,22 @@ impl Study for PortsStudy {
         let (mut known, mut timed) = (None, Vec::new());
         for part in std::mem::take(&mut self.resumed.parts) {
             match part {
-                StudyPart::Slots(slots) => known = Some(slots).filter(|slots| slots.rows.len() == forms.len()),
+                StudyPart::Slots(slots) => {
+                    known = Some(slots).filter(|slots| slots.rows.len() == forms.len() && slots.width.is_some());
+                }
                 StudyPart::Mixes(mixes) => timed.push(mixes),
             }
         }
         let slots = match known {
             Some(slots) => slots,
             None => {
-                let part = StudyPart::Slots(self.find_slots(executor.as_mut(), timing, &forms, follow)?);
+                let mut slots = self.find_slots(executor.as_mut(), timing, &forms, follow)?;
+                for _ in 1..WIDTH_TRIES {
+                    if slots.width.is_none() {
+                        slots = self.find_slots(executor.as_mut(), timing, &forms, follow)?;
+                    }
+                }
+                let part = StudyPart::Slots(slots);
                 check_stop(follow.save_part(&|| serde_json::to_string(&part).expect("rows are plain data")))?;
                 let StudyPart::Slots(slots) = part else { unreachable!("it is the slots") };
                 slots

@@ -10,19 +10,8 @@ use std::process::{Command, Stdio};
 /// Forms that every x86-64 has.
 const FORMS: [&str; 2] = ["imul r64, r64", "paddd xmm, xmm"];
 
-/// Tries of a study that a busy machine ends before it begins.
-const TRIES: usize = 5;
-
-/// What `ports` says. On a busy machine the slots per core cycle may have no number, which ends it.
 fn measured(arguments: &[&str], format: &[&str]) -> Answer {
-    let ask = || answer(cyclescope(&["ports", "--quick"]).args(format).args(arguments).env("NO_COLOR", "1"));
-    let mut answer = ask();
-    for _ in 1..TRIES {
-        if answer.code != Some(3) {
-            break;
-        }
-        answer = ask();
-    }
+    let answer = answer(cyclescope(&["ports", "--quick"]).args(format).args(arguments).env("NO_COLOR", "1"));
     assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
     answer
 }
@@ -59,7 +48,8 @@ fn a_form_shares_all_its_ports_with_itself() {
         };
         let shares: Vec<Value> = std::iter::repeat_with(share).take(3).collect();
         let slots = |pair: &Value| [0, 1].map(|at| pair["forms"][at]["slots"].clone());
-        assert!(shares.iter().all(|pair| slots(pair)[0] == slots(pair)[1]), "{shares:?}");
+        let agree = |[one, other]: [Value; 2]| one == other || [one, other].contains(&"-".into());
+        assert!(shares.iter().all(|pair| agree(slots(pair))), "{shares:?}");
         let is_right = |pair: &Value| pair["share"] == "equal" || pair["share"] == "untold";
         assert!(shares.iter().any(is_right), "{shares:?}");
         assert!(shares.iter().all(|pair| pair["share"] != "disjoint"), "{shares:?}");
