@@ -219,7 +219,7 @@ fn forms_of_several_uops_are_written_as_in_tables() {
 #[test]
 fn an_answer_without_the_load_of_its_form_is_not_exact() {
     // Stores, arithmetic, loads; a form that loads and stores, and one that loads and adds.
-    let forms = vec![vec![0b0011], vec![0b1100], vec![0b11_0000], vec![0b11_0000, 0b0011], vec![0b11_0000, 0b1100]];
+    let forms = [vec![0b0011], vec![0b1100], vec![0b11_0000], vec![0b11_0000, 0b0011], vec![0b11_0000, 0b1100]];
     let units = ['S', 'A', 'L', 'S', 'L'];
     let verdicts = |known: usize| {
         let places: Vec<usize> = (0..known).chain(3..5).collect();
