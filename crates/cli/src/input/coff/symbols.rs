@@ -65,7 +65,7 @@ pub(super) fn read_symbols<'data, Coff: CoffHeader>(
         let is_external = class == IMAGE_SYM_CLASS_EXTERNAL || class == IMAGE_SYM_CLASS_WEAK_EXTERNAL;
         let is_function =
             symbol.derived_type() == IMAGE_SYM_DTYPE_FUNCTION && (is_external || class == IMAGE_SYM_CLASS_STATIC);
-        let name = str::from_utf8(name).unwrap_or_default();
+        let name = str::from_utf8(name).map_err(|_| format!("the name of symbol {} is no UTF-8", number.0))?;
         symbols[number.0] = Some(CoffSymbol { name, place, is_external, is_function });
     }
     define_missing(&mut symbols);

@@ -206,6 +206,17 @@ fn what_is_missing_is_named_where_it_is_needed() {
     assert_eq!(names, ["f", "lacking", "last.d", "last"]);
 }
 
+/// Two of them would be one symbol.
+#[test]
+fn names_that_are_no_text_are_refused() {
+    let mut file = sample_object().write();
+    let name = b"absent";
+    let at = file.windows(name.len()).position(|bytes| bytes == name).expect("the file has the name");
+    file[at] = 0xff;
+    let refused = parse(&file).expect_err("a name is no text");
+    assert!(refused.contains("no UTF-8"), "{refused}");
+}
+
 #[test]
 fn offsets_are_those_of_the_image_and_of_a_section() {
     let mut object = sample_object();
