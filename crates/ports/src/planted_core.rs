@@ -44,7 +44,7 @@ pub(crate) struct PlantedCore {
     pub(crate) random: Random,
 }
 
-/// A resource that is no port: a write port, a divider, read ports of a register file.
+/// What µops share besides execution ports: a write port, a divider, read ports of a register file.
 #[derive(Debug, Clone)]
 pub(crate) struct PlantedResource {
     /// How much of it a copy of each form needs.

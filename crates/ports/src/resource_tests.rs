@@ -1,7 +1,7 @@
 //! Surveys of planted cores with resources that are no ports, and with a busy sibling.
 //!
-//! To time, a resource that acts like a port is one. So a verdict `exact` is judged by what it is for:
-//! how long pairs of forms with this verdict take, as their ports allow it.
+//! Time can't tell such a resource from a port. So the tests don't compare ports with the planted ones:
+//! they require that pairs of `exact` forms take as long as their ports say.
 
 use crate::classes_record::ClassesRecord;
 use crate::forms_survey::{SurveyedForm, survey_forms};

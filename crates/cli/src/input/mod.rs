@@ -11,9 +11,9 @@ mod call_code;
 mod call_encoding;
 pub mod call_parameters;
 mod calling_convention;
-// Only Windows calls their functions.
 #[cfg_attr(windows, path = "windows/capture.rs")]
 mod capture;
+// Only Windows calls their functions.
 #[cfg_attr(unix, allow(dead_code, unused_imports))]
 mod coff;
 pub mod compiler;

@@ -119,7 +119,7 @@ fn compare_ports(
     }
     let compared = counts.agree + counts.differ;
     if compared == 0 {
-        print_warning("nothing was compared, because no pair of forms is told in both files");
+        print_warning("nothing was compared: no pair of forms has an answer in both files");
     }
     let different = !differences.is_empty() || compared == 0;
     Ok(if args.fail_on_diff && different { exit::DIFFERENT } else { exit::DONE })
