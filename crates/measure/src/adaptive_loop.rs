@@ -37,7 +37,8 @@ const COLD_GUESS: f64 = 1000.0;
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
 /// If most layouts had a busy sibling, all are measured again after a pause, until this number of
 /// budgets is spent. A sibling was busy for tens of milliseconds to seconds at a time. Costs
-/// measured meanwhile were wrong by up to a third.
+/// measured meanwhile were wrong by up to a third. Layouts without any number get this time, too:
+/// beside two other programs on its CPU, eight layouts of a quick run often had no undisturbed rounds.
 const ALL_LAYOUTS_RETRY_POLICY: SiblingPolicy =
     SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
 const BUDGETS_FOR_RETRIES: u32 = 12;
@@ -177,7 +178,9 @@ impl MeasurementSession<'_> {
                 acquisition = self.plan_acquisition(units.clone(), *warm_up);
                 continue;
             }
-            let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
+            let unknown = any(|found| found.estimate.is_none());
+            let has_time = self.has_time() || unknown && self.executor.now() < until;
+            let full = acquisition.layouts.len() >= self.plan.layouts_most || !has_time;
             let unfit = any(|found| !found.linear || found.hidden);
             let longer_bodies = self.lengthen_bodies(units, !unfit);
             let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;

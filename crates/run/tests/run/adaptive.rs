@@ -377,3 +377,25 @@ fn a_snippet_whose_calls_are_all_interrupted_gets_short_bodies() {
     let beside = run(scenario, &plan());
     assert!(beside.acquisition.units.iter().all(|unit| *unit <= 4), "{:?}", beside.acquisition.units);
 }
+
+#[test]
+fn layouts_without_a_number_get_more_time() {
+    // A round takes about as long as the turns of the other program, so few layouts have a number.
+    let few = |seed| Plan {
+        unit: Some(100),
+        loop_count: Some(3_000),
+        rounds: 4,
+        rounds_least: 4,
+        layouts: 2,
+        layouts_most: 256,
+        budget: Duration::from_millis(100),
+        seed,
+        ..plan()
+    };
+    for seed in 1..=20 {
+        let mut executor = SimulatedExecutor::new(beside_another_program(), seed);
+        let beside = measure_cost(&mut executor, &snippet(), &few(seed)).unwrap();
+        let estimate = beside.estimate.unwrap_or_else(|| panic!("no number with seed {seed}"));
+        assert!((estimate.cost.value - 3.07).abs() < 0.003, "seed {seed}: {:?}", estimate.cost);
+    }
+}
