@@ -2,6 +2,7 @@
 
 use crate::launcher::{LauncherTask, Outcome, launch};
 use crate::verdict::ReferenceRun;
+use cyclescope_skipped::report_left_out;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,6 +38,9 @@ const SOURCE: &str = "unsigned long f(unsigned long a) {\n    unsigned long x = 
 /// Wall time after which a command of the reference counts as hung. A busy machine needs much of
 /// it.
 const REFERENCE_LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs of a reference on a busy machine that may all be too noisy.
+const REFERENCE_ATTEMPTS: usize = 5;
 
 /// Runs commands, each in a folder of its own.
 pub struct CommandBench {
@@ -106,9 +110,19 @@ impl CommandBench {
         self.cpus[0]
     }
 
-    /// A run of a command that counts its system calls.
+    /// A run of a command that counts its system calls: the first that is precise.
     pub fn reference(&self, command: MeasuredCommand) -> ReferenceRun {
-        ReferenceRun::new(self.run(command, self.first_cpu(), LauncherTask::Count, REFERENCE_LIMIT, |_, _| {}))
+        let run =
+            || ReferenceRun::new(self.run(command, self.first_cpu(), LauncherTask::Count, REFERENCE_LIMIT, |_, _| {}));
+        let first = run();
+        if first.is_precise() {
+            return first;
+        }
+        let precise = (1..REFERENCE_ATTEMPTS).map(|_| run()).find(ReferenceRun::is_precise);
+        precise.unwrap_or_else(|| {
+            report_left_out(format_args!("too noisy in {REFERENCE_ATTEMPTS} measurements: {:?}", command.arguments));
+            first
+        })
     }
 }
 
