@@ -165,7 +165,9 @@ fn background_load_has_the_mode_of_the_run() {
         let loads = lines.iter().filter(|line| line["kind"] == "beside");
         let bits: Vec<u64> = loads.map(|line| line["bits"].as_u64().unwrap_or(64)).collect();
         assert_eq!(bits, modes, "{said:?}");
-        assert!(lines.iter().all(|line| line["kind"] != "beside" || line["cost"]["value"].is_number()), "{said:?}");
+        // A load that ran part of the time may lack a cost.
+        let mut ran = lines.iter().filter(|line| line["kind"] == "beside" && line["share"].as_f64() > Some(0.9));
+        assert!(ran.all(|line| line["cost"]["value"].is_number()), "{said:?}");
     }
     let said = answer(&mut cyclescope(&["run", "--bits", "32", "nop", "--beside", "cmovz ebp, ebx; test ecx, edx"]));
     assert!(said.code == Some(3) || said.code == Some(2) && said.stderr.contains("uses EBP"), "{said:?}");

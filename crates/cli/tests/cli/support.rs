@@ -113,6 +113,17 @@ pub fn number(arguments: &[&str]) -> Option<Value> {
     found
 }
 
+/// Returns the first measurement that has a cost, at any precision. If none has one, reports that
+/// the test skips what needs it.
+#[track_caller]
+pub fn first_with_cost(measure: impl FnMut() -> Value) -> Option<Value> {
+    let found = std::iter::repeat_with(measure).take(ATTEMPTS).find(|line| line["cost"]["value"].is_number());
+    if found.is_none() {
+        cyclescope_skipped::report_left_out(format_args!("too noisy for a number in {ATTEMPTS} measurements"));
+    }
+    found
+}
+
 /// The value of a quantity, and half the width of its interval.
 pub fn value(quantity: &Value) -> [f64; 2] {
     let [value, low, high] = ["value", "low", "high"].map(|part| quantity[part].as_f64().expect("a number"));
