@@ -1,12 +1,12 @@
 //! Costs of instrumentation: markers of several designs, dormant and enabled, in loops.
 //!
-//! A [`source::design`] is text. The build compiles it into functions: a loop with the marker and
-//! the same loop without it ([`compiled_design`]). Custom loops and designs that need packages are
-//! compiled at run time ([`custom_loop`]). So are markers in 32-bit code ([`static_program`]).
-//! [`anatomy`] identifies the marker's instructions and their path.
+//! Markers and their compiled functions come from `cyclescope-marker-designs` ([`source`],
+//! [`compiled_design`]). Custom loops and designs that need packages are compiled at run time
+//! ([`custom_loop`]). So are markers in 32-bit code ([`static_program`]). [`anatomy`] identifies the
+//! marker's instructions and their path.
 //!
-//! [`copy_region`] copies functions to many addresses and patches them as real tracers do. The
-//! listeners of library markers are in `listener`. A [`mod@bench`] runs all of them in each
+//! [`copy_region`] copies functions to many addresses and patches them as real tracers do.
+//! A [`mod@bench`] runs all of them in each
 //! [`state`] of a marker. It runs in [`user`] mode or, with the kernel module's own markers, in
 //! ring 0 ([`kernel`]). The [`catalog`] lists the markers of each executor.
 //!
@@ -23,14 +23,14 @@ mod answered_bench;
 pub mod bench;
 pub mod catalog;
 mod caveats;
-pub mod compiled_design;
 pub mod copy_region;
 pub(crate) mod cost_difference;
 pub mod custom_loop;
 pub mod document_figures;
 mod function_copies;
 pub mod kernel;
-pub(crate) mod listener;
+#[cfg(test)]
+mod listener_tests;
 pub mod marker_findings;
 mod marker_programs;
 pub mod marker_selection;
@@ -38,7 +38,6 @@ pub(crate) mod placement_cost;
 pub mod record;
 #[cfg(test)]
 mod simulated_bench;
-pub mod source;
 pub mod speeds;
 pub mod state;
 pub mod static_program;
@@ -50,5 +49,6 @@ pub mod user;
 pub mod visit_ledger;
 pub mod working_set;
 
+pub use cyclescope_marker_designs::{ProbeKind, compiled_design, source};
 pub use study::INFO;
 pub use study::{MarkerPlan, MarkerStudy, NAME};

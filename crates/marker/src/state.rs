@@ -3,7 +3,8 @@
 //! They follow the document on Linux kernel markers. Each enabled state does one thing more than
 //! the state that it is `over`. The difference of their costs is the price of that thing.
 
-use super::source::design::{self, Enabling, SiteDesign};
+use crate::ProbeKind;
+use crate::source::design::{self, Enabling, SiteDesign};
 
 /// A state of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,38 +36,6 @@ pub struct LibrarySwitch {
     pub world: u32,
     /// Expected hits per loop, if its listener counts.
     pub hits: Option<u64>,
-}
-
-/// The probe that an enabled marker calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProbeKind {
-    /// Does nothing.
-    Empty,
-    /// Reads its arguments directly from the calling convention's registers.
-    Direct,
-    /// Reads them with `va_arg` and known types.
-    Varargs,
-    /// Reads them with `va_arg` according to the format string.
-    Format,
-    /// Counts its calls.
-    Count,
-}
-
-impl ProbeKind {
-    /// All probes.
-    pub(crate) const ALL: [ProbeKind; 5] =
-        [ProbeKind::Empty, ProbeKind::Direct, ProbeKind::Varargs, ProbeKind::Format, ProbeKind::Count];
-
-    /// Its name in `probes.c`.
-    pub(crate) fn c_name(self) -> &'static str {
-        match self {
-            ProbeKind::Empty => "empty",
-            ProbeKind::Direct => "direct",
-            ProbeKind::Varargs => "varargs",
-            ProbeKind::Format => "format",
-            ProbeKind::Count => "count",
-        }
-    }
 }
 
 const DORMANT: MarkerState = MarkerState {

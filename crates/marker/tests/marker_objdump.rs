@@ -1,9 +1,8 @@
-//! Compares the compiled markers with `objdump`'s output for this executable, and with the
-//! compiler's objects.
+//! Compares the compiled markers with `objdump`'s output for this executable.
 
 use cyclescope_marker::anatomy::{AssemblyLine, compare_functions};
 use cyclescope_marker::compiled_design::{CompiledDesign, CompiledFunction};
-use cyclescope_marker::source::design::{DesignLanguage, Enabling};
+use cyclescope_marker::source::design::Enabling;
 use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -12,12 +11,6 @@ use std::process::Command;
 struct Shown {
     bytes: String,
     text: String,
-}
-
-/// The section of a function.
-fn section(compiled: &CompiledDesign, code: &CompiledFunction) -> String {
-    let guard = code.guard.as_deref().unwrap_or("base").replace('-', "_");
-    format!("in_cyclescope_{}_{guard}_{}", compiled.design.identifier(), code.context)
 }
 
 /// The instructions of these sections by their addresses in the file.
@@ -54,13 +47,13 @@ fn instructions_match_objdump() {
     let built = CompiledDesign::list_built();
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
-    let names = built.iter().flat_map(|it| it.codes.iter().map(move |code| section(it, code)));
+    let names = built.iter().flat_map(|it| it.codes.iter().map(move |code| it.section_of(code)));
     let Some(shown) = shown(&names.collect()) else { return };
     let (mut all, mut bytes) = (0, 0);
     let mut biases = BTreeSet::new();
     for compiled in &built {
         for code in &compiled.codes {
-            let name = section(compiled, code);
+            let name = compiled.section_of(code);
             let place = file.section_by_name(&name).unwrap_or_else(|| panic!("there is no section {name}"));
             assert_eq!(place.size(), code.bytes.len() as u64, "{name}");
             // The file may be loaded at any address, but with a single offset.
@@ -89,7 +82,7 @@ fn patched_where_shown<'a>(
     code: &CompiledFunction,
     at: &dyn Fn(usize) -> Option<&'a Shown>,
 ) {
-    let name = section(compiled, code);
+    let name = compiled.section_of(code);
     let patches =
         matches!(compiled.design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer);
     assert_eq!(code.sites.len(), usize::from(patches && code.guard.is_some()), "{name}");
@@ -114,53 +107,6 @@ fn patched_where_shown<'a>(
             }
             Enabling::Tracer => assert_eq!(text(site.place).trim(), "nop", "{name}"),
             other => panic!("{name}: {other:?} patches nothing"),
-        }
-    }
-}
-
-#[test]
-fn objects_name_their_compiler() {
-    let folder = env!("OUT_DIR");
-    let files = match std::fs::read_dir(folder) {
-        Ok(files) => files,
-        Err(error) => {
-            return cyclescope_skipped::report_skipped(format_args!("the build's folder {folder} is gone: {error}"));
-        }
-    };
-    let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    let designs = CompiledDesign::list_built();
-    let (own, c): (Vec<_>, Vec<_>) =
-        designs.into_iter().partition(|compiled| compiled.design.language == DesignLanguage::Rust);
-    let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let program = object::File::parse(&*program).unwrap();
-    let comment = program.section_by_name(".comment").expect("compilers leave their name in a program");
-    let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
-    for compiled in own {
-        let version = compiled.compiler.split(' ').nth(1).expect("rustc has a version");
-        assert!(comment.contains(&format!("rustc version {version}")), "{comment:?} is not of {version}");
-    }
-    for compiled in c {
-        let end = format!("-{}.o", compiled.design.identifier());
-        let path = paths.iter().find(|path| path.to_string_lossy().ends_with(&end));
-        let bytes = std::fs::read(path.unwrap_or_else(|| panic!("there is no object {end}"))).unwrap();
-        let object = object::File::parse(&*bytes).unwrap();
-        let comment = object.section_by_name(".comment").expect("compilers leave their name in an object");
-        let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
-        // The version from the compiler's macro, and from the compiler's note in the object.
-        let version = compiled.compiler.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        let version = version.expect("compilers have versions");
-        let named = ["GCC", "clang"].iter().any(|name| comment.contains(name));
-        assert!(named && comment.contains(version), "{end}: {comment:?} is not of {version}");
-        for code in &compiled.codes {
-            let name = section(&compiled, code);
-            let section = object.section_by_name(&name).unwrap_or_else(|| panic!("{end} has no {name}"));
-            let data = section.data().unwrap();
-            assert_eq!(data.len(), code.bytes.len(), "{name}");
-            // All bytes except those that the linker filled in.
-            let filled: BTreeSet<usize> =
-                section.relocations().flat_map(|(at, _)| (at as usize).saturating_sub(3)..at as usize + 4).collect();
-            let differs = (0..data.len()).find(|at| data[*at] != code.bytes[*at] && !filled.contains(at));
-            assert_eq!(differs, None, "{name}");
         }
     }
 }

@@ -2,7 +2,8 @@
 //! named after the design. This module holds the descriptions for records and tables.
 
 use super::super::source::design::{DesignLanguage, Enabling, SiteDesign};
-use super::super::state::{self, MarkerState, ProbeKind};
+use super::super::state::{self, MarkerState};
+use crate::ProbeKind;
 use cyclescope_exec::kernel::markers::ProbeGuard;
 
 /// The design without a marker: the base of every other one.

@@ -1,9 +1,9 @@
 //! The contents of the module: designs, the probes that each supports, and codes by key.
 
 use super::super::source::design::SiteDesign;
-use super::super::state::ProbeKind;
 use super::design;
 use super::marker_device::MarkerDevice;
+use crate::ProbeKind;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::kernel::markers::{self, MarkerFunction, MarkerWorkload, ProbeGuard};
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ const CRATES: &[&[&str]] = &[
     &["platform"],
     &["core", "worker", "plot"],
     &["code"],
-    &["events"],
+    &["events", "marker-designs"],
     &["exec"],
     &["measure"],
     &["run", "doctor"],

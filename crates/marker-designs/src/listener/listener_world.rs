@@ -8,7 +8,7 @@ unsafe extern "C" {
 }
 
 /// Address of the number of hits that listeners and probes have counted.
-pub(crate) fn hits_address() -> u64 {
+pub fn hits_address() -> u64 {
     (&raw const marker_hits) as u64
 }
 

@@ -62,7 +62,7 @@ pub struct LoopText<'a> {
 }
 
 /// Target half width in a custom loop.
-pub(crate) const CUSTOM_LOOP_AIM: f64 = 0.1;
+pub const CUSTOM_LOOP_AIM: f64 = 0.1;
 
 /// All contexts.
 pub const ALL: &[LoopContext] = &[

@@ -85,7 +85,7 @@ pub fn write_user_prologue() -> String {
 /// MARKER() in `around` gives its place. All functions have the same body. A macro adds an argument
 /// to `around` that identifies the marker. Since `around` is always inlined, that argument is a
 /// constant.
-pub(crate) fn write_user_library(design: &SiteDesign, include: &str) -> String {
+pub fn write_user_library(design: &SiteDesign, include: &str) -> String {
     let context = [LoopContext {
         name: CUSTOM_LOOP_NAME,
         about: "a custom loop",

@@ -2,7 +2,7 @@
 //! module.
 
 pub mod c;
-pub(crate) mod call_guard;
+pub mod call_guard;
 pub mod context;
 pub mod design;
 pub mod library;

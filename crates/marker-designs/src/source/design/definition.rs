@@ -116,7 +116,7 @@ pub(super) use static_key;
 
 impl SiteDesign {
     /// Whether it calls a probe.
-    pub(crate) fn calls_probe(&self) -> bool {
+    pub fn calls_probe(&self) -> bool {
         self.site.contains("CALL_PROBE") || self.declarations.contains("CALL_PROBE")
     }
 
@@ -136,7 +136,7 @@ impl SiteDesign {
 
     /// The guards that its site is compiled with, one function each. A library has its own
     /// protection around calls.
-    pub(crate) fn guards(&self) -> &'static [CallGuard] {
+    pub fn guards(&self) -> &'static [CallGuard] {
         match self.language {
             DesignLanguage::C => call_guard::ALL,
             DesignLanguage::Rust => &call_guard::ALL[..1],

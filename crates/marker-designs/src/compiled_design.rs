@@ -3,7 +3,7 @@
 use super::listener;
 use super::source::BASE;
 use super::source::design::{self, SiteDesign};
-use super::state::ProbeKind;
+use crate::ProbeKind;
 use cyclescope_code::asm::CodeMode;
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
@@ -166,6 +166,12 @@ impl CompiledDesign {
         }
     }
 
+    /// Name of the section that holds a function.
+    pub fn section_of(&self, code: &CompiledFunction) -> String {
+        let guard = code.guard.as_deref().unwrap_or(BASE).replace('-', "_");
+        format!("in_cyclescope_{}_{guard}_{}", self.design.identifier(), code.context)
+    }
+
     /// The loop of this context, with a marker and this guard, or without a marker.
     pub fn find_function(&self, context: &str, guard: Option<&str>) -> Option<&CompiledFunction> {
         self.codes.iter().find(|code| code.context == context && code.guard.as_deref() == guard)
@@ -177,7 +183,7 @@ impl CompiledDesign {
 pub struct ProbeSet {
     functions: Vec<CompiledFunction>,
     /// Address of the number of calls of the counting probe.
-    pub(crate) hits: u64,
+    pub hits: u64,
     /// The mode of their code.
     pub mode: CodeMode,
 }
@@ -210,7 +216,7 @@ impl ProbeSet {
     /// # Panics
     ///
     /// If `probes.c` has no such probe.
-    pub(crate) fn find(&self, probe: ProbeKind) -> &CompiledFunction {
+    pub fn find(&self, probe: ProbeKind) -> &CompiledFunction {
         let named = |code: &&CompiledFunction| code.guard.as_deref() == Some(probe.c_name());
         self.functions.iter().find(named).expect("probes.c has it")
     }

@@ -3,7 +3,7 @@
 
 /// One guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallGuard {
+pub struct CallGuard {
     /// Name in records.
     pub name: &'static str,
     /// One-line description.
@@ -15,7 +15,7 @@ pub(crate) struct CallGuard {
 }
 
 /// All guards.
-pub(crate) const ALL: &[CallGuard] = &[
+pub const ALL: &[CallGuard] = &[
     CallGuard { name: "none", about: "nothing", enter: "", leave: "" },
     CallGuard {
         name: "read-lock",

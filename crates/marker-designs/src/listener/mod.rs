@@ -19,15 +19,13 @@
 //! those of standard output, and record no time.
 
 mod listener_world;
-pub(super) mod log;
+pub(crate) mod log;
 mod log_memory;
-#[cfg(test)]
-mod tests;
-pub(super) mod tracing;
+pub(crate) mod tracing;
 
-pub(crate) use listener_world::hits_address;
+pub use listener_world::hits_address;
 
 /// Prepares the listeners before executors start. Repeated calls are cheap.
-pub(crate) fn prepare_listeners() {
+pub fn prepare_listeners() {
     tracing::prepare_subscribers();
 }

@@ -12,6 +12,7 @@ use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::user::{UserExecutor, UserOptions};
 use cyclescope_exec::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall};
+use cyclescope_marker_designs::listener;
 use std::time::Duration;
 
 const LOOPS: u32 = 2000;
@@ -25,7 +26,7 @@ fn call(address: u64) -> Vec<u8> {
 /// `mov rax, [hits]; mov rdx, rax; shr rdx, 32`
 fn read_hits() -> Vec<u8> {
     let (load, split) = ([0x48, 0xa1], [0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
-    [&load[..], &super::hits_address().to_le_bytes(), &split].concat()
+    [&load[..], &listener::hits_address().to_le_bytes(), &split].concat()
 }
 
 /// Hits in each round of one call of a function in a state.
@@ -94,7 +95,7 @@ fn spawn() -> UserExecutor {
 
 #[test]
 fn listeners_count_every_loop_of_enabled_markers_and_none_of_dormant_ones() {
-    super::prepare_listeners();
+    listener::prepare_listeners();
     for (compiled, switch, states) in switched() {
         for context in context::ALL {
             let enabling = compiled.design.enabling;
@@ -122,7 +123,7 @@ fn listeners_count_every_loop_of_enabled_markers_and_none_of_dormant_ones() {
 
 #[test]
 fn a_worker_stays_in_its_world() {
-    super::prepare_listeners();
+    listener::prepare_listeners();
     let empty = &context::ALL[0];
     for (compiled, switch, states) in switched() {
         let code = compiled.find_function("empty", Some("none")).expect("it was compiled");
