@@ -116,6 +116,11 @@ pub enum RunError {
     BadBatch(BadBatch),
     /// The batch needs a feature that the executor lacks on this machine.
     Unavailable(Unavailable),
+    /// The machine was too busy to measure what all else depends on, also in repeats.
+    TooBusy {
+        /// What could not be measured.
+        what: String,
+    },
     /// Recorded readings do not match the request.
     Replay {
         /// How they differ.
@@ -232,6 +237,7 @@ impl RunError {
                 | RunError::Machinery { .. }
                 | RunError::BadBatch(_)
                 | RunError::Replay { .. }
+                | RunError::TooBusy { .. }
                 | RunError::Unavailable(_)
         )
     }
@@ -257,6 +263,7 @@ impl RunError {
             RunError::Unsteady { remedy, .. } => remedy,
             RunError::BadBatch(error) => &error.expected,
             RunError::Unavailable(error) => &error.remedy,
+            RunError::TooBusy { .. } => "repeat it on a quiet machine",
             RunError::Replay { .. } => "replay it with the version that wrote it, or measure again",
             RunError::System { errno, .. } => system_remedy(*errno),
             RunError::Machinery { remedy, .. } => remedy,
@@ -315,6 +322,7 @@ impl fmt::Display for RunError {
             RunError::Unsteady { error, state, .. } => write!(f, "{error}; {state}"),
             RunError::BadBatch(error) => error.fmt(f),
             RunError::Unavailable(error) => error.fmt(f),
+            RunError::TooBusy { what } => write!(f, "the machine is too busy to measure {what}"),
             RunError::Replay { how } => write!(f, "the evidence does not reproduce the result: {how}"),
             RunError::System { doing, errno } => {
                 let reason = std::io::Error::from_raw_os_error(*errno);

@@ -142,6 +142,7 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
             | RunError::Refused { .. }
             | RunError::BadBatch(_)
             | RunError::Replay { .. }
+            | RunError::TooBusy { .. }
             | RunError::Unavailable(_)
             | RunError::Exception { .. }
             | RunError::Unsteady { .. }

@@ -14,7 +14,7 @@ use crate::ports_row::{PortsRow, RowStart};
 use crate::reference_forms::list_reference_forms;
 use crate::study_part::{MeasuredSlots, StudyPart};
 use cyclescope_code::asm::CodeMode;
-use cyclescope_core::error::Unavailable;
+use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, LockState, failing_opener};
@@ -425,11 +425,8 @@ impl Study for PortsStudy {
                 self.pair = Some(pair);
             }
             PortsQuestion::Forms => {
-                let width = width.ok_or_else(|| Unavailable {
-                    what: "ports".to_string(),
-                    why: "the slots per core cycle could not be measured".to_string(),
-                    remedy: "repeat it on a quiet machine".to_string(),
-                })?;
+                let too_busy = || RunError::TooBusy { what: "the slots per core cycle".to_string() };
+                let width = width.ok_or_else(too_busy)?;
                 let found = survey_all(&mut source, &forms, &facts, &mix_forms, width)?;
                 let own = forms.iter().zip(&facts).filter(|(_, facts)| facts.place.is_ok());
                 let full_names: Vec<FormNames> = own.map(|(target, _)| name_form(target)).collect();

@@ -1,6 +1,6 @@
 //! `all`: what it does, leaves out, resumes and packs.
 
-use super::support::{Running, answer, cyclescope, folder, gone, within};
+use super::support::{Running, answer, cyclescope, folder, gone, within_patience};
 use serde_json::{Value, json};
 use std::ffi::CString;
 use std::io::Read;
@@ -66,7 +66,7 @@ fn an_interrupt_ends_the_step_and_keeps_its_results() {
     let mut running = Running::start(&["all", directory.to_str().expect("text"), "--quick"]);
     let file = directory.join("uarch.jsonl");
     running.until(file.to_str().expect("text"), 2);
-    let child = within(10, || {
+    let child = within_patience(|| {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).ok()?;
         children.split_whitespace().next()?.parse::<i32>().ok()
     });

@@ -1,6 +1,6 @@
 //! Evidence is written completely or not at all, and reproduces the same number.
 
-use crate::support::{answer, cyclescope, folder, has, json, measured, within};
+use crate::support::{answer, cyclescope, folder, has, json, measured, within_patience};
 
 /// Measures with evidence in a folder, and returns the result.
 pub fn keep(directory: &str, more: &[&str]) -> serde_json::Value {
@@ -187,7 +187,7 @@ fn killed_command_leaves_no_result() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the program runs");
-    within(60, || path.join("manifest.json").exists().then_some(()));
+    within_patience(|| path.join("manifest.json").exists().then_some(()));
     child.kill().expect("it runs");
     child.wait().expect("it has ended");
     let refused = json(&["replay", text], &[2]);

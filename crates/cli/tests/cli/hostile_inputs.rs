@@ -1,7 +1,7 @@
 //! Hostile files and libraries are rejected clearly and in time, and leave nothing behind.
 
 use crate::evidence::keep;
-use crate::support::{Answer, answer, cyclescope, folder, forged, gone, has, within};
+use crate::support::{Answer, answer, cyclescope, folder, forged, gone, has, within_patience};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
@@ -336,10 +336,10 @@ fn processes_of_a_constructor_end_with_an_interrupt() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
         command.args(["run", "--samples", "4", "--layouts", "1000", "--warm-up", "100000", "--c", &source]);
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
-        within(20, || Path::new(&number).exists().then_some(()));
+        within_patience(|| Path::new(&number).exists().then_some(()));
         // SAFETY: takes no pointers; the process is a child that hasn't been reaped.
         assert_eq!(unsafe { libc::kill(running.id() as i32, signal) }, 0);
-        let status = within(20, || running.try_wait().expect("a child"));
+        let status = within_patience(|| running.try_wait().expect("a child"));
         let expected = if signal == libc::SIGINT { (Some(130), None) } else { (None, Some(signal)) };
         assert_eq!((status.code(), status.signal()), expected);
         gone(written_process(&number));

@@ -1,6 +1,6 @@
 //! `run --elf --from --to`: regions of a running program, with its registers and memory.
 
-use crate::support::{Running, answer, cyclescope, folder, gone, has, number, refused, value, within};
+use crate::support::{Running, answer, cyclescope, folder, gone, has, number, refused, value, within_patience};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -328,7 +328,7 @@ fn interrupt_ends_the_traced_program() {
     for signal in [libc::SIGINT, libc::SIGKILL] {
         let running = Running::start(&["run", "--elf", &program, "--from", "chain", "--to", "end", "--args", "w"]);
         let own = Path::new(&program).canonicalize().expect("a path");
-        let traced = within(60, || {
+        let traced = within_patience(|| {
             let all = std::fs::read_dir("/proc").expect("a folder").flatten();
             let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
             numbers.find(|number| std::fs::read_link(format!("/proc/{number}/exe")).is_ok_and(|path| path == own))

@@ -1,6 +1,6 @@
 //! Early ends of a run, which must leave nothing behind.
 
-use crate::support::{answer, cyclescope, folder, gone, has_for_part, within};
+use crate::support::{answer, cyclescope, folder, gone, has_for_part, within_patience};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -35,11 +35,11 @@ impl Running {
 
     /// Waits until the program has a child, and returns its process number.
     fn child(&self) -> i32 {
-        within(20, || self.worker())
+        within_patience(|| self.worker())
     }
 
     fn end(mut self) -> ExitStatus {
-        within(20, || self.0.try_wait().expect("a child"))
+        within_patience(|| self.0.try_wait().expect("a child"))
     }
 }
 
@@ -106,7 +106,7 @@ fn killed_worker_is_reported_as_lost() {
     let mut running = Running::start(&mut long_run());
     std::thread::sleep(Duration::from_millis(200));
     // Each layout has its own worker. One that is killed between two layouts isn't missed.
-    within(20, || {
+    within_patience(|| {
         // SAFETY: takes no pointers; the worker wasn't reaped a moment ago.
         running.worker().map(|worker| unsafe { libc::kill(worker, libc::SIGKILL) });
         std::thread::sleep(Duration::from_millis(20));
@@ -147,7 +147,7 @@ fn interrupted_compilers_and_assemblers_leave_no_files() {
             assert!(signal != libc::SIGINT || status.code() == Some(130), "{status}");
             gone(tool);
             let empty = || std::fs::read_dir(&temporary).expect("a folder").next().is_none().then_some(());
-            within(20, empty);
+            within_patience(empty);
         }
     }
 }
@@ -157,7 +157,7 @@ fn error_after_stop(command: &mut Command, find: impl Fn(&Running) -> Option<i32
     let mut running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut stopped = None;
     // A worker that is stopped between two layouts isn't missed; the next one is stopped then.
-    let status = within(60, || {
+    let status = within_patience(|| {
         stopped = find(&running).or(stopped);
         // SAFETY: takes no pointers; the worker wasn't reaped a moment ago.
         stopped.map(|stopped| unsafe { libc::kill(stopped, libc::SIGSTOP) });

@@ -442,6 +442,7 @@ impl From<&RunError> for ErrorRecord {
                 ErrorRecord { text, remedy, ..ErrorRecord::from(&**error) }
             }
             RunError::Unavailable(error) => ErrorRecord::from(error),
+            RunError::TooBusy { .. } => ErrorRecord { code: "too_busy", exit: exit::FELL_SHORT, ..record },
             RunError::BadBatch(_) | RunError::Replay { .. } | RunError::System { .. } | RunError::Machinery { .. } => {
                 ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
             }
