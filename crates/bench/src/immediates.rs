@@ -155,7 +155,13 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
     let plan = lab.make_plan(&RunRequest::default())?;
     let mut executor = lab.spawn_executor()?;
     let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock: plan.clock,
+        step: plan.step,
+        imul_latency,
+        mode: CodeMode::default(),
+        adders: plan.adders,
+    };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let features = lab.machine.features.clone();
     let survey = FormSurvey::new(timing, &mut executor, &features, forms, settings)?;

@@ -48,7 +48,13 @@ fn measure_table(lab: &mut Lab, name: &str, effort: SurveyEffort, limit: f64) ->
     let mut executor = lab.spawn_executor()?;
     let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
     let forms: Vec<TargetForm> = forms::all_forms().map(TargetForm::from).collect();
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock: plan.clock,
+        step: plan.step,
+        imul_latency,
+        mode: CodeMode::default(),
+        adders: plan.adders,
+    };
     let settings = SurveySettings { effort, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
     let mut rows = Vec::new();

@@ -20,7 +20,13 @@ fn main() -> Result<(), Error> {
     let mut scope = Scope::open()?;
     let imul_latency = scope.imul_latency()?;
     let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
-    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock: plan.clock,
+        step: plan.step,
+        imul_latency,
+        mode: CodeMode::default(),
+        adders: plan.adders,
+    };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, scope.executor(), &machine.features, forms, settings)?;
     survey.run(scope.executor(), SurveyState::default(), &mut |event, _| {

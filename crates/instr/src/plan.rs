@@ -120,7 +120,8 @@ impl InstrPlan {
         let InstrPlan { plan, effort, emulated, .. } = self;
         let settings = SurveySettings { effort: *effort, seed: plan.seed, confidence: plan.confidence };
         let mode = self.bits;
-        let timing = |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode };
+        let timing =
+            |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency, mode, adders: plan.adders };
         if *emulated {
             return Ok(FormSurvey::new_emulated(timing(f64::NAN), executor.capabilities(), features, forms, settings));
         }

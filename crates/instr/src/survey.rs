@@ -529,7 +529,7 @@ mod tests {
         let machine = Machine::detect();
         let mut executor = SimulatedExecutor::new(Scenario::default(), 1);
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
-        let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0, mode: CodeMode::default() };
+        let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0, mode: CodeMode::default(), adders: None };
         let form = forms::all_forms().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
         let settings = SurveySettings { effort: SurveyEffort::QUICK, seed: 1, confidence: 0.95 };
         let forms = vec![TargetForm::from(form)];

@@ -4,6 +4,7 @@ use super::experiments::survey_effort::SurveyEffort;
 use super::experiments::timing::ProgramTimer;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
+use cyclescope_measure::ruler::sentinel_width;
 
 /// The timing method and the ruler's scale.
 #[derive(Debug, Clone, Copy)]
@@ -17,11 +18,15 @@ pub struct SurveyTiming<'a> {
     pub imul_latency: f64,
     /// The mode of all programs.
     pub mode: CodeMode,
+    /// Integer adders of the core, from data of the micro-architecture: they show a sibling that is
+    /// busy all the time.
+    pub adders: Option<u32>,
 }
 
 impl<'a> SurveyTiming<'a> {
     pub(crate) fn to_timer(self) -> ProgramTimer<'a> {
-        ProgramTimer::new(self.clock, self.step, self.imul_latency, self.mode)
+        let timer = ProgramTimer::new(self.clock, self.step, self.imul_latency, self.mode);
+        timer.with_known_width(self.adders.map(sentinel_width))
     }
 }
 

@@ -92,7 +92,8 @@ fn table(model: &CoreModel, scenario: &Scenario, names: &[(&str, &str)]) -> Vec<
     };
     let forms = forms::all_forms().filter(wanted).map(TargetForm::from).collect();
     let step = scenario.step as f64;
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing =
+        SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None };
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: 4, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &machine.features, forms, settings).expect("no fault is simulated");
     let mut rows = Vec::new();

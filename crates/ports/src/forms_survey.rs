@@ -15,6 +15,7 @@ use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 use cyclescope_measure::study::StopReason;
 
@@ -245,7 +246,11 @@ impl SurveyedPorts {
             slots.and_then(|slots| slots.why.clone()).unwrap_or("its slots were not counted".to_string());
         match (&surveyed.place, time, slots.map(|slots| slots.verdict)) {
             (Err(why), ..) => return without(start, PortsVerdict::Untold, why),
-            (_, None, _) => return without(start, PortsVerdict::Untold, "alone, it has no time"),
+            (_, None, _) => {
+                let row = without(start, PortsVerdict::Untold, "alone, it has no time");
+                let text = "no round of its copies alone was undisturbed".to_string();
+                return PortsRow { caveats: vec![Caveat { code: CaveatKind::Noisy, text }], ..row };
+            }
             (.., Some(SlotVerdict::Microcoded)) => return without(start, PortsVerdict::Microcoded, &slots_reason),
             (.., Some(SlotVerdict::Exact)) => {}
             _ => return without(start, PortsVerdict::Untold, &format!("its slots are not certain: {slots_reason}")),

@@ -3,7 +3,7 @@
 use crate::deciding_mix::DecidingMix;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
-use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,37 @@ impl PortsRow {
         }
     }
 
+    /// Whether a quiet machine could have timed it.
+    pub fn is_untimed(&self) -> bool {
+        self.caveats.iter().any(|caveat| caveat.code == CaveatKind::Noisy)
+    }
+
     /// Its name in texts.
     pub fn name(&self) -> String {
         format!("{} {}", self.mnemonic, self.operands).trim_end().to_string()
+    }
+}
+
+/// Whether more forms lack a time for want of a quiet machine than have one.
+pub(crate) fn most_are_untimed(rows: &[PortsRow]) -> bool {
+    let timed = rows.iter().filter(|row| row.cycles.value.is_some()).count();
+    rows.iter().filter(|row| row.is_untimed()).count() > timed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_core::statistics::Interval;
+
+    #[test]
+    fn a_survey_falls_short_if_most_forms_lack_a_time() {
+        let row = |name| PortsRow::without_ports(RowStart::named(name), PortsVerdict::Untold, "a reason".to_string());
+        let cycles = Quantity::new(Interval::with_margin(1.0, 0.1), Unit::CoreCycles);
+        let timed = PortsRow { cycles, ..row("timed") };
+        let noisy = Caveat { code: CaveatKind::Noisy, text: "it had no undisturbed round".to_string() };
+        let untimed = PortsRow { caveats: vec![noisy], ..row("untimed") };
+        // A branch is never timed.
+        let rows = [timed, row("branch"), row("branch"), untimed.clone()];
+        assert!(!most_are_untimed(&rows) && most_are_untimed(&[&rows[..], &[untimed]].concat()));
     }
 }

@@ -10,7 +10,7 @@ use crate::pair_share::{PairForm, PairMix, PairShare, PairVerdict, build_pair_mi
 use crate::port_aliases::PortAliases;
 use crate::port_labels::{find_unit, is_compound, reads_memory};
 use crate::ports_plan::{PortsPlan, PortsQuestion};
-use crate::ports_row::{PortsRow, RowStart};
+use crate::ports_row::{PortsRow, RowStart, most_are_untimed};
 use crate::reference_forms::list_reference_forms;
 use crate::study_part::{MeasuredSlots, StudyPart};
 use cyclescope_code::asm::CodeMode;
@@ -142,6 +142,19 @@ impl PortsStudy {
             classes: None,
             lock: None,
         }
+    }
+
+    /// Whether the machine was too busy for the question: most forms have no time, or no mix of a pair.
+    pub fn fell_short(&self) -> bool {
+        if let Some(pair) = &self.pair {
+            return pair.mixes.is_empty();
+        }
+        most_are_untimed(&self.rows)
+    }
+
+    /// Forms that could be timed on a quiet machine, and have no time.
+    pub fn count_untimed(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_untimed()).count()
     }
 
     /// Whether rows list the mixes that decided them.
@@ -370,7 +383,13 @@ impl Study for PortsStudy {
         check_stop(follow.accept_record(head))?;
         let settings = &self.plan.plan;
         let imul_latency = resolve_imul_latency(executor.as_mut(), settings)?;
-        let timing = SurveyTiming { clock: settings.clock, step: settings.step, imul_latency, mode: CodeMode::Bits64 };
+        let timing = SurveyTiming {
+            clock: settings.clock,
+            step: settings.step,
+            imul_latency,
+            mode: CodeMode::Bits64,
+            adders: settings.adders,
+        };
         let mut forms = self.forms.clone();
         if self.plan.question == PortsQuestion::Forms {
             forms.extend(list_reference_forms(&self.forms));

@@ -26,7 +26,7 @@ use cyclescope_exec::{Executor, ProgramCall};
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::placement;
 use cyclescope_measure::ruler::{
-    Gauge, LayoutSamples, RulerPrograms, RulerScale, RunningMedian, WidthLearner, column, sentinel_loops,
+    Gauge, LayoutSamples, RulerPrograms, RulerScale, RunningMedian, UnsharedWidth, WidthLearner, column, sentinel_loops,
 };
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use iced_x86::{Code, Instruction, Register};
@@ -121,6 +121,8 @@ pub struct ProgramTimer<'a> {
     wake_up_checks: [Program; 2],
     /// Widths of the core, learnt with an idle sibling.
     widths: RefCell<WidthLearner>,
+    /// The sentinel's width on an unshared core, from micro-architecture data.
+    known_width: Option<f64>,
     /// Overhead of the ruler's short loop. It seems lower if the long loop is slow. On Golden Cove,
     /// in one layout of several hundred, the long loop takes up to twice as long in every round.
     rest: RefCell<RunningMedian>,
@@ -173,10 +175,16 @@ impl<'a> ProgramTimer<'a> {
             wake_up_checks: [VectorSetup::Ymm, VectorSetup::Zmm]
                 .map(|vectors| build_wake_up_check(clock, mode, vectors)),
             widths: RefCell::default(),
+            known_width: None,
             rest: RefCell::default(),
             probe: RefCell::default(),
             awake: RefCell::default(),
         }
+    }
+
+    /// The same timer, on a core whose sentinel has this width if the sibling is idle.
+    pub(crate) fn with_known_width(self, known_width: Option<f64>) -> ProgramTimer<'a> {
+        ProgramTimer { known_width, ..self }
     }
 
     /// Builds a looped program from machine code.
@@ -378,7 +386,9 @@ impl<'a> ProgramTimer<'a> {
             let scale = gauge.read(&ruler);
             widths.learn(scale.width);
             let error = gauge.width_error(&scale, self.step, 1);
-            shared || widths.unshared_width().is_some_and(|quiet| !quiet.is_alone(scale.width, error))
+            let known = UnsharedWidth::from_widths([], self.known_width);
+            let quiet = widths.unshared_width().unwrap_or_default().or_earlier(known);
+            shared || !quiet.is_alone(scale.width, error)
         })
     }
 }

@@ -68,7 +68,13 @@ fn check(model: &CoreModel, every: usize) -> usize {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock,
+        step: 2.0,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::default(),
+        adders: None,
+    };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = forms.iter().copied().map(TargetForm::from).collect();
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");

@@ -64,7 +64,13 @@ fn survey_forms(
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), model.seed).with_pmu(pmu_of(model));
     let targets = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock,
+        step: 2.0,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::default(),
+        adders: None,
+    };
     let settings = SurveySettings { effort: QUICK, seed: model.seed, confidence: 0.95 };
     let mut survey = FormSurvey::new(timing, &mut core, &features, targets, settings).expect("no fault is simulated");
     if let Some(request) = request {

@@ -64,7 +64,7 @@ fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRo
             resolve_ruler_latency(&mut core, &plan, mode).expect("no fault is simulated")
         }
     };
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode };
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode, adders: None };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
     let survey = survey.expect("no fault is simulated");
@@ -158,7 +158,13 @@ fn an_interrupted_survey_resumes() {
     let features = everything();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::from_seed(5);
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock,
+        step: 2.0,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::default(),
+        adders: None,
+    };
     let effort = SurveyEffort { passes: 2, ..EFFORT };
     let forms = sample(CodeMode::default(), 5, 1500);
     let mut known = SurveyState::default();

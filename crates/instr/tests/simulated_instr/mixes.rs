@@ -81,6 +81,7 @@ fn time_random_mixes(model: &CoreModel, scenario: Scenario, seed: u64, number: u
         step: scenario.step as f64,
         imul_latency: model.imul_latency.into(),
         mode: CodeMode::Bits64,
+        adders: None,
     };
     let own: Vec<MixForm> = forms.iter().map(|(_, form)| form.clone()).collect();
     let effort = MixEffort { orders: 4, ..MixEffort::FULL };
@@ -140,7 +141,13 @@ fn a_mix_that_can_not_run_leaves_the_others_their_times() {
     let others = (0..forms.len()).filter(|form| *form != load);
     let mixes: Vec<Mix> = others.map(|form| Mix::new([(load, 2), (form, 3)])).collect();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::Bits64 };
+    let timing = SurveyTiming {
+        clock,
+        step: 2.0,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::Bits64,
+        adders: None,
+    };
     let timer = MixTimer::new(timing, &forms, MixEffort::QUICK, 0.95);
     let mut core = HangingCore { core: SimulatedCore::new(model, 5), mnemonic: Mnemonic::Popcnt };
     let outcomes = timer.time_mixes(&mut core, &mixes, &mut Random::new(5)).expect("only one mix fails");

@@ -46,7 +46,8 @@ fn survey(model: &CoreModel, scenario: Scenario, seed: u64) -> Vec<(InstrRow, f6
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, seed);
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing =
+        SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let forms = wanted_forms();
     assert_eq!(forms.len(), FORMS.len());

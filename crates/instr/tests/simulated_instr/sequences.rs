@@ -27,7 +27,13 @@ fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing = SurveyTiming {
+        clock,
+        step: 2.0,
+        imul_latency: model.imul_latency.into(),
+        mode: CodeMode::default(),
+        adders: None,
+    };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = |text: &&str| TargetForm::from_sequence(sequence(text)).expect("it has an instruction");
     let forms = texts.iter().map(wanted).collect();

@@ -66,7 +66,8 @@ fn count_slots(model: &CoreModel, scenario: Scenario, effort: SurveyEffort, form
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, model.seed);
     let wanted = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default() };
+    let timing =
+        SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None };
     let settings = SurveySettings { effort, seed: model.seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");
     let mut score = SlotScore::default();
@@ -134,4 +135,27 @@ fn noise_and_a_busy_sibling_make_no_wrong_number() {
         let score = count_slots(&core_of_width(8), scenario, effort, &sample(CodeMode::default(), 8, 2 * SAMPLE));
         check("disturbed", &score);
     }
+}
+
+#[test]
+fn a_sibling_that_never_rests_leaves_no_slots_per_cycle() {
+    let model = core_of_width(6);
+    let features = everything();
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
+    let imul_latency = model.imul_latency.into();
+    let settings = SurveySettings { effort: SLOTS_ONLY, seed: model.seed, confidence: 0.95 };
+    let find_width = |sibling, adders| {
+        let mut core = SimulatedCore::with_scenario(model.clone(), Scenario { sibling, ..quiet() }, 5);
+        let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode: CodeMode::default(), adders };
+        let survey = FormSurvey::new(timing, &mut core, &features, Vec::new(), settings);
+        survey.expect("no fault is simulated").filler_curves.width()
+    };
+    let adders = Some(model.integer_ports);
+    let busy = SimulatedSibling { busy: 1e30, idle: 1e-9, snippet: 1.0 };
+    let alone = find_width(None, adders).expect("a width");
+    assert!((alone - 6.0).abs() < 0.02, "{alone}");
+    assert_eq!(find_width(Some(busy), adders), None);
+    // Without data nothing tells the half from the whole.
+    let half = find_width(Some(busy), None).expect("a width");
+    assert!((half - 3.0).abs() < 0.05, "{half}");
 }

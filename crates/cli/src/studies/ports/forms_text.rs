@@ -65,6 +65,17 @@ pub fn print_rows(rows: &[PortsRow], explains: bool, output: &mut Output) -> Res
     Ok(())
 }
 
+/// Says that a busy machine left this number of forms without a time.
+pub fn print_untimed(untimed: usize, output: &mut Output) -> Result<(), Failure> {
+    let mut page = TextPage::new(output);
+    page.begin_section("Note")?;
+    let forms = format_count(untimed as u64, "form");
+    page.print_row(
+        "noisy",
+        &format!("{forms} had no undisturbed round: measure again on a quiet machine, or see --cpu"),
+    )
+}
+
 /// Prints the reason of a row, and the mixes that decided it.
 fn print_explanation(row: &PortsRow, page: &mut TextPage) -> Result<(), Failure> {
     page.begin_section(&format!("{} ({}, {})", row.name(), row.code, row.encoding))?;

@@ -148,6 +148,10 @@ impl StudyView for PortsView {
             return pair_text::print_pair(pair, output);
         }
         forms_text::print_rows(&study.rows, study.explains(), output)?;
+        match study.count_untimed() {
+            0 => {}
+            untimed => forms_text::print_untimed(untimed, output)?,
+        }
         let Some(classes) = &study.classes else { return Ok(()) };
         forms_text::print_classes(classes, output)?;
         classes.names.as_ref().map_or(Ok(()), |names| names_text::print_names(names, output))
@@ -163,10 +167,7 @@ impl StudyView for PortsView {
     }
 
     fn exit_code(&self, study: &PortsStudy) -> u8 {
-        match &study.pair {
-            Some(pair) if pair.mixes.is_empty() => exit::FELL_SHORT,
-            _ => exit::DONE,
-        }
+        if study.fell_short() { exit::FELL_SHORT } else { exit::DONE }
     }
 }
 
