@@ -1,5 +1,5 @@
 //! Measures cyclescope itself, here and now: known costs, blocks, coverage, additivity, traps,
-//! speed, timing methods, tables of instructions, markers, program comparisons, users' programs,
+//! speed, timing methods, tables of instructions, markers, ports, program comparisons, users' programs,
 //! rivals.
 //!
 //! Each section is a file with a requirement and a function that prints its results. It measures
@@ -19,6 +19,7 @@ mod instr;
 mod instrument_error;
 mod lab;
 mod marker;
+mod mixes;
 mod options;
 mod programs;
 mod report;
@@ -75,6 +76,7 @@ const SECTIONS: &[BenchSection] = &[
     },
     BenchSection { name: "instr", proves: "tables of instructions are reproducible", run: instr::check_tables },
     BenchSection { name: "marker", proves: "surveys of markers are reproducible", run: marker::check_markers },
+    BenchSection { name: "mixes", proves: "ports predict the time of random mixes", run: mixes::check_mixes },
     BenchSection {
         name: "ab",
         proves: "differences between programs are found, and only true ones",
