@@ -1,6 +1,6 @@
 //! Usual figures, learnt over the rounds of many programs with few rounds each.
 
-use super::unshared_width::UnsharedWidth;
+use super::unshared_width::{UnsharedWidth, relative_deviation};
 use cyclescope_core::statistics::median;
 use std::collections::VecDeque;
 
@@ -12,30 +12,52 @@ pub struct WidthLearner {
     recent: Vec<f64>,
     /// Upper quartiles of groups of [`WidthLearner::ROUNDS`] rounds, in ascending order.
     quartiles: Vec<f64>,
+    /// Relative standard deviations of the last groups whose quartile is nearly the best.
+    deviations: VecDeque<f64>,
+    /// What all groups say.
+    unshared: Option<UnsharedWidth>,
 }
 
 impl WidthLearner {
     const ROUNDS: usize = 32;
     /// Number of quartiles of which one may be wrong.
     const DOUBTED: usize = 20;
+    /// Standard deviations of an upper quartile above the median.
+    const QUARTILE_DEVIATIONS: f64 = 0.6745;
+    /// Groups whose quartile is within this share of the best show how much unshared widths differ.
+    const BEST_SHARE: f64 = 0.05;
+    /// Number of such groups.
+    const DEVIATIONS: usize = 64;
 
     /// Learns from one round.
     pub fn learn(&mut self, width: f64) {
         self.recent.push(width);
         if self.recent.len() == Self::ROUNDS {
-            self.recent.sort_by(f64::total_cmp);
-            let quartile = self.recent[Self::ROUNDS * 3 / 4];
-            let at = self.quartiles.partition_point(|known| *known < quartile);
-            self.quartiles.insert(at, quartile);
-            self.recent.clear();
+            self.learn_group();
         }
+    }
+
+    fn learn_group(&mut self) {
+        self.recent.sort_by(f64::total_cmp);
+        let quartile = self.recent[Self::ROUNDS * 3 / 4];
+        let at = self.quartiles.partition_point(|known| *known < quartile);
+        self.quartiles.insert(at, quartile);
+        let best = self.quartiles[self.quartiles.len() - 1 - self.quartiles.len() / Self::DOUBTED];
+        if quartile >= (1.0 - Self::BEST_SHARE) * best {
+            if self.deviations.len() == Self::DEVIATIONS {
+                self.deviations.pop_front();
+            }
+            self.deviations.push_back(relative_deviation(&mut self.recent));
+        }
+        self.recent.clear();
+        let mut deviations: Vec<f64> = self.deviations.iter().copied().collect();
+        let deviation = if deviations.is_empty() { 0.0 } else { median(&mut deviations) };
+        self.unshared = Some(UnsharedWidth::above(best, Self::QUARTILE_DEVIATIONS, deviation));
     }
 
     /// The width of an unshared core; `None` before the first group of rounds is complete.
     pub fn unshared_width(&self) -> Option<UnsharedWidth> {
-        let count = self.quartiles.len();
-        let best = count.checked_sub(1 + count / Self::DOUBTED).map(|at| self.quartiles[at]);
-        best.map(|best| UnsharedWidth::from_widths([(best, 0.0)], None))
+        self.unshared
     }
 }
 
@@ -99,5 +121,21 @@ mod tests {
         (0..WidthLearner::ROUNDS * 40).for_each(|_| widths.learn(4.0));
         let quiet = widths.unshared_width().unwrap();
         assert!(!quiet.is_alone(2.7, 0.02) && quiet.is_alone(3.85, 0.02));
+    }
+
+    #[test]
+    fn widths_that_differ_by_themselves_are_those_of_an_unshared_core() {
+        let mut random = cyclescope_core::random::Random::new(3);
+        let mut learn = |deviation: f64| {
+            let mut widths = WidthLearner::default();
+            for round in 0..WidthLearner::ROUNDS * 100 {
+                let shared = if round % 5 == 0 { 0.6 } else { 1.0 };
+                widths.learn(shared * 4.1 * (1.0 + deviation * random.normal()));
+            }
+            widths.unshared_width().unwrap()
+        };
+        let [exact, wide] = [learn(0.001), learn(0.05)];
+        assert!(wide.is_alone(3.65, 0.0) && !wide.is_alone(2.9, 0.0));
+        assert!(exact.is_alone(4.05, 0.0) && !exact.is_alone(3.9, 0.0));
     }
 }

@@ -8,10 +8,19 @@
 use cyclescope_core::statistics::quantiles;
 
 /// A core whose width is below this share of its best is shared with a busy sibling, at least part
-/// of the time. Means over unshared layouts agree within half a percent (4.12 to 4.15 additions per
-/// cycle). In a shared layout a pair of readings took up to 59 cycles instead of 49 (Xeon, family
-/// 6, model 207).
+/// of the time, unless unshared widths differ by more. In a shared layout a pair of readings took up
+/// to 59 cycles instead of 49 (Xeon, family 6, model 207).
 const ALONE_SHARE: f64 = 0.97;
+
+/// Quantiles whose distance shows how much the widths of an unshared core differ. Five adders added
+/// 3.7 to 4.6 numbers per cycle, and 4.1 in most rounds, with an idle sibling (same Xeon).
+const SPREAD_QUANTILES: [f64; 2] = [0.75, 0.9];
+/// Standard deviations between these quantiles, of a normal distribution.
+const SPREAD_DEVIATIONS: f64 = 0.6071;
+/// Standard deviations below the median that an unshared width may lie.
+const ALONE_DEVIATIONS: f64 = 3.0;
+/// No width below this share of the best is that of an unshared core: a busy sibling adds a half.
+const ALONE_SHARE_LEAST: f64 = 0.75;
 
 /// Number of standard errors by which the width of an unshared round may be below that share.
 const ALONE_ERRORS: f64 = 3.0;
@@ -32,6 +41,8 @@ const BEST_ERRORS: f64 = 1.2816;
 pub struct UnsharedWidth {
     /// Best measured width in additions per cycle.
     best: f64,
+    /// Smallest share of it that unshared widths have.
+    least_share: f64,
     /// Width from micro-architecture data, in additions per cycle; 0 if unknown.
     known: f64,
 }
@@ -40,21 +51,43 @@ impl UnsharedWidth {
     /// Computes the width from measured widths, each with its standard error as a share of it.
     /// `known` is the sentinel's width on an unshared core, from micro-architecture data.
     pub fn from_widths(widths: impl IntoIterator<Item = (f64, f64)>, known: Option<f64>) -> UnsharedWidth {
-        let less_noise = widths.into_iter().map(|(width, error)| width * (1.0 - BEST_ERRORS * error));
-        let mut widths: Vec<f64> = less_noise.filter(|width| width.is_finite()).collect();
-        let best = if widths.is_empty() { 0.0 } else { quantiles(&mut widths, [BEST_QUANTILE])[0] };
-        UnsharedWidth { best, known: known.unwrap_or(0.0) }
+        let widths = widths.into_iter().filter(|(width, _)| width.is_finite());
+        let (mut all, mut less_noise): (Vec<f64>, Vec<f64>) =
+            widths.map(|(width, error)| (width, width * (1.0 - BEST_ERRORS * error))).unzip();
+        let known = known.unwrap_or(0.0);
+        if all.is_empty() {
+            return UnsharedWidth { known, ..UnsharedWidth::default() };
+        }
+        let best = quantiles(&mut less_noise, [BEST_QUANTILE])[0];
+        let deviation = relative_deviation(&mut all);
+        UnsharedWidth { best, known, ..UnsharedWidth::above(best, BEST_ERRORS, deviation) }
+    }
+
+    /// The width of an unshared core whose widths have this relative standard deviation. `best` is
+    /// this number of standard deviations above their median.
+    pub(super) fn above(best: f64, deviations: f64, deviation: f64) -> UnsharedWidth {
+        let least = 1.0 - (deviations + ALONE_DEVIATIONS) * deviation;
+        UnsharedWidth { best, least_share: least.clamp(ALONE_SHARE_LEAST, ALONE_SHARE), known: 0.0 }
     }
 
     /// Takes the larger measured width and the larger known width of the two.
     pub fn or_earlier(self, earlier: UnsharedWidth) -> UnsharedWidth {
-        UnsharedWidth { best: self.best.max(earlier.best), known: self.known.max(earlier.known) }
+        let UnsharedWidth { best, least_share, .. } = if self.best >= earlier.best { self } else { earlier };
+        UnsharedWidth { best, least_share, known: self.known.max(earlier.known) }
     }
 
     /// Whether a width with this standard error (a share of it) is that of an unshared core.
     pub fn is_alone(&self, width: f64, error: f64) -> bool {
-        width >= ((ALONE_SHARE - ALONE_ERRORS * error) * self.best).max(KNOWN_SHARE * self.known)
+        let share = self.least_share.min(ALONE_SHARE - ALONE_ERRORS * error);
+        width >= (share * self.best).max(KNOWN_SHARE * self.known)
     }
+}
+
+/// The standard deviation of the widths of an unshared core as a share of the best: from the upper
+/// quarter, since the sibling may be busy in all others.
+pub(super) fn relative_deviation(widths: &mut [f64]) -> f64 {
+    let [upper, best] = quantiles(widths, SPREAD_QUANTILES);
+    (best - upper) / (SPREAD_DEVIATIONS * best)
 }
 
 #[cfg(test)]
