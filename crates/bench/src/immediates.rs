@@ -10,7 +10,6 @@ use crate::lab::{Lab, SectionResult};
 use cyclescope::asm;
 use cyclescope::asm::CodeMode;
 use cyclescope::asm::forms::{self, InstructionForm};
-use cyclescope::measure::resolve_imul_latency;
 use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
@@ -19,7 +18,7 @@ use cyclescope::study::instr::forms::form_anatomy::encode_instructions;
 use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::rows::instr_row::InstrRow;
 use cyclescope::study::instr::survey::FormSurvey;
-use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope::study::instr::survey_settings::SurveySettings;
 use iced_x86::{Code, Instruction};
 
 /// Copies in a throughput snippet; each writes its own register.
@@ -154,14 +153,7 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
     let forms: Vec<TargetForm> = list.iter().map(|listed| TargetForm::from(listed.find_form().1)).collect();
     let plan = lab.make_plan(&RunRequest::default())?;
     let mut executor = lab.spawn_executor()?;
-    let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
-    let timing = SurveyTiming {
-        clock: plan.clock,
-        step: plan.step,
-        imul_latency,
-        mode: CodeMode::default(),
-        adders: plan.adders,
-    };
+    let timing = lab.survey_timing(&mut executor, &plan)?;
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let features = lab.machine.features.clone();
     let survey = FormSurvey::new(timing, &mut executor, &features, forms, settings)?;

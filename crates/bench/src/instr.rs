@@ -1,15 +1,13 @@
 //! Tables of instructions: their duration, and whether two agree, also with a busy loop.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
-use cyclescope::asm::CodeMode;
 use cyclescope::asm::forms;
-use cyclescope::measure::resolve_imul_latency;
 use cyclescope::run::RunRequest;
 use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
 use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::rows::instr_row::InstrRow;
 use cyclescope::study::instr::survey::{FormSurvey, SurveyEvent, SurveyState};
-use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope::study::instr::survey_settings::SurveySettings;
 use cyclescope::study::instr::tables::compare::{QuantityKind, TableComparison, Tolerance, compare_results};
 use cyclescope::study::instr::tables::summary::SurveySummary;
 use std::ops::ControlFlow;
@@ -46,15 +44,8 @@ fn measure_table(lab: &mut Lab, name: &str, effort: SurveyEffort, limit: f64) ->
     let started = Instant::now();
     let plan = lab.make_plan(&RunRequest::default())?;
     let mut executor = lab.spawn_executor()?;
-    let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
     let forms: Vec<TargetForm> = forms::all_forms().map(TargetForm::from).collect();
-    let timing = SurveyTiming {
-        clock: plan.clock,
-        step: plan.step,
-        imul_latency,
-        mode: CodeMode::default(),
-        adders: plan.adders,
-    };
+    let timing = lab.survey_timing(&mut executor, &plan)?;
     let settings = SurveySettings { effort, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
     let mut rows = Vec::new();

@@ -3,13 +3,14 @@
 
 use crate::busy_loop::BusyLoop;
 use crate::options::BenchOptions;
-use cyclescope::asm;
+use cyclescope::asm::{self, CodeMode};
 use cyclescope::executor::user::{UserExecutor, UserOptions, user_capabilities};
 use cyclescope::machine::Machine;
-use cyclescope::measure::Plan;
+use cyclescope::measure::{Plan, resolve_imul_latency};
 use cyclescope::random::Random;
 use cyclescope::run::{RunOutcome, RunRequest, run_snippet};
 use cyclescope::snippet::Snippet;
+use cyclescope::study::instr::survey_settings::SurveyTiming;
 use std::error::Error;
 
 /// The result of a section. It is an error only if nothing could be measured at all.
@@ -96,6 +97,13 @@ impl Lab {
     pub fn make_plan(&mut self, request: &RunRequest) -> SectionResult<Plan> {
         let seed = self.next_seed();
         Ok(RunRequest { seed, ..request.clone() }.make_plan(&user_capabilities(&self.machine), &self.machine)?)
+    }
+
+    /// The timing of a survey of instructions with a plan.
+    pub fn survey_timing<'a>(&self, executor: &mut UserExecutor, plan: &'a Plan) -> SectionResult<SurveyTiming<'a>> {
+        let imul_latency = resolve_imul_latency(executor, plan)?;
+        let Plan { clock, step, adders, .. } = *plan;
+        Ok(SurveyTiming { clock, step, imul_latency, mode: CodeMode::default(), adders })
     }
 
     /// The next seed.

@@ -5,7 +5,6 @@ use crate::lab::{Lab, SectionResult};
 use cyclescope::asm::CodeMode;
 use cyclescope::executor::PrivilegeRing;
 use cyclescope::executor::user::UserOptions;
-use cyclescope::measure::resolve_imul_latency;
 use cyclescope::random::Random;
 use cyclescope::record::MixPartRecord;
 use cyclescope::result::answers::MachineAnswers;
@@ -18,7 +17,6 @@ use cyclescope::study::instr::mixes::mix_form::MixForm;
 use cyclescope::study::instr::mixes::mix_order::MixOrder;
 use cyclescope::study::instr::mixes::mix_timer::{MixEffort, MixOutcome, MixTime, MixTimer};
 use cyclescope::study::instr::selection::{full_name, list_forms};
-use cyclescope::study::instr::survey_settings::SurveyTiming;
 use cyclescope::study::ports::mix_ports::MixedForm;
 use cyclescope::study::ports::ports_comparison::PortsTable;
 use cyclescope::study::ports::ports_plan::{PortsPlan, PortsQuestion};
@@ -156,14 +154,7 @@ impl PredictorErrors {
 fn compare_predictions(lab: &mut Lab, rows: &[PortsRow], table: &PortsTable) -> SectionResult {
     let plan = lab.make_plan(&RunRequest::default())?;
     let mut executor = lab.spawn_executor()?;
-    let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
-    let timing = SurveyTiming {
-        clock: plan.clock,
-        step: plan.step,
-        imul_latency,
-        mode: CodeMode::default(),
-        adders: plan.adders,
-    };
+    let timing = lab.survey_timing(&mut executor, &plan)?;
     let targets: Vec<TargetForm> = list_forms(CodeMode::Bits64);
     let (mut known, mut mixed) = (Vec::new(), Vec::new());
     for (row, target) in rows.iter().zip(&targets) {
