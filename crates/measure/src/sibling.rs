@@ -126,6 +126,15 @@ impl Retries {
         shared <= self.policy.resting_share && self.use_retry()
     }
 
+    /// Like [`Retries::retry_if_shared`], after a pause.
+    pub fn pause_if_shared(&mut self, executor: &mut dyn Executor, shared: f64) -> bool {
+        let may = self.retry_if_shared(shared);
+        if may {
+            executor.pause(self.policy.pause);
+        }
+        may
+    }
+
     /// If a retry is left and the executor's time is before `until`: uses up a retry, pauses, and
     /// returns true.
     pub(crate) fn pause_before_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {

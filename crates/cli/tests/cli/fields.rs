@@ -138,7 +138,8 @@ fn printed() -> Vec<Value> {
     std::fs::write(path("code.c"), "void f(void *p) { *(volatile int *)p = 1; }").expect("a file");
     let mut lines = Vec::new();
     let mut print = |arguments: &[&str]| {
-        let answer = until_not_too_busy(|| answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..])));
+        let measure = || answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
+        let answer = if arguments[0] == "ports" { until_not_too_busy(measure) } else { measure() };
         // Two snippets must fail; a measurement may be too noisy.
         let codes = if FAILING.contains(arguments.last().expect("some")) { [2, 4] } else { [0, 5] };
         assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {answer:?}");
@@ -228,6 +229,13 @@ fn file() -> PathBuf {
 fn no_json_field_is_removed() {
     let lines = printed();
     let kinds = by_kind(&lines);
+    // Classes of ports have a time, and a busy machine may leave fewer than two.
+    let is_pair =
+        |line: &Value| ["shares", "free"].iter().any(|list| line[list].as_array().is_some_and(|all| !all.is_empty()));
+    let has_pairs = lines.iter().any(is_pair);
+    if !has_pairs {
+        cyclescope_skipped::report_left_out("the machine is too busy for two classes of ports");
+    }
     let text = std::fs::read_to_string(file()).expect("the file is there");
     let mut lost = String::new();
     for line in text.lines() {
@@ -235,6 +243,9 @@ fn no_json_field_is_removed() {
         let mut column = || columns.next().unwrap_or_else(|| panic!("{line} has too few columns"));
         let (kind, path, types) = (column(), column(), column());
         let Some(lines) = kinds.get(kind) else {
+            if !has_pairs && kind == "compare pair" {
+                continue;
+            }
             writeln!(lost, "{kind}: no such line").expect("text grows");
             continue;
         };

@@ -141,7 +141,7 @@ fn a_cut_file_is_completed() {
     for cut in [ends[0], ends[0] + 9, ends[1], ends[2], whole.len() - 1, whole.len()] {
         std::fs::write(&path, &whole[..cut]).expect("a file");
         let resumed = answer(&mut cyclescope(&["ports", "--json", "--resume", &path]));
-        assert_eq!(resumed.code, Some(0), "{cut}: {resumed:?}");
+        assert!(matches!(resumed.code, Some(0 | 5)), "{cut}: {resumed:?}");
         assert_eq!(kinds(&resumed.stdout), expected, "{cut}");
         let content = std::fs::read_to_string(&path).expect("a file");
         assert_eq!(kinds(&content), expected, "{cut}");
@@ -297,7 +297,7 @@ fn slots_of_an_earlier_survey_are_taken() {
     if said.code == Some(2) && said.stderr.contains("no dispatch width") {
         return cyclescope_skipped::report_left_out("the table has no dispatch width here");
     }
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
     let measured = parse_lines(&said.stdout);
     assert!(of_kind(&measured, "ports").iter().all(|row| row["slots"]["whole"] == 17), "{measured:?}");
     let replayed = answer(&mut cyclescope(&["replay", "--json", &evidence]));

@@ -21,6 +21,7 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::result::record::Quantity;
 use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// How thoroughly mixes are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -105,8 +106,9 @@ const USUAL_RATE: f64 = 4.0;
 const LOOPS_LEAST: u64 = 2;
 const LOOPS_MOST: u64 = 400;
 /// Mixes without a round that had an idle sibling are timed again, unless it was busy in nearly all of
-/// many mixes: then it does not rest.
-const MIX_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 9, resting_share: 0.9, ..SiblingPolicy::USUAL };
+/// many mixes: then it does not rest. Siblings were busy for tens of milliseconds at a time.
+const MIX_RETRY_POLICY: SiblingPolicy =
+    SiblingPolicy { retries: 20, pause: Duration::from_millis(20), resting_share: 0.9, ..SiblingPolicy::USUAL };
 const MANY_MIXES: usize = 20;
 
 /// A mix, and the bodies to time.
@@ -178,7 +180,7 @@ impl<'a> MixTimer<'a> {
         while !open.is_empty() {
             let shared = self.time_open(executor, open, &mut outcomes, random)?;
             let share = if mixes.len() < MANY_MIXES { 0.0 } else { shared.len() as f64 / mixes.len() as f64 };
-            if shared.is_empty() || !retries.retry_if_shared(share) {
+            if shared.is_empty() || !retries.pause_if_shared(executor, share) {
                 refuse(&shared, &mut outcomes, "the sibling was busy, or no call was proportional to its length");
                 break;
             }
