@@ -21,6 +21,8 @@ const SPREAD_DEVIATIONS: f64 = 0.6071;
 const ALONE_DEVIATIONS: f64 = 3.0;
 /// No width below this share of the best is that of an unshared core: a busy sibling adds a half.
 const ALONE_SHARE_LEAST: f64 = 0.75;
+/// A larger relative standard deviation is that of disturbances.
+const DEVIATION_MOST: f64 = 0.08;
 
 /// Number of standard errors by which the width of an unshared round may be below that share.
 const ALONE_ERRORS: f64 = 3.0;
@@ -66,6 +68,7 @@ impl UnsharedWidth {
     /// The width of an unshared core whose widths have this relative standard deviation. `best` is
     /// this number of standard deviations above their median.
     pub(super) fn above(best: f64, deviations: f64, deviation: f64) -> UnsharedWidth {
+        let deviation = if deviation <= DEVIATION_MOST { deviation } else { 0.0 };
         let least = 1.0 - (deviations + ALONE_DEVIATIONS) * deviation;
         UnsharedWidth { best, least_share: least.clamp(ALONE_SHARE_LEAST, ALONE_SHARE), known: 0.0 }
     }
