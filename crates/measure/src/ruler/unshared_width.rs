@@ -108,4 +108,18 @@ mod tests {
         // A busy sibling adds a half.
         assert!(!quiet.is_alone(4.0 / 1.5, error));
     }
+
+    #[test]
+    fn widths_that_differ_by_themselves_widen_the_limit_and_disturbances_do_not() {
+        let mut random = cyclescope_core::random::Random::new(3);
+        let mut judge = |deviation: f64| {
+            let widths: Vec<(f64, f64)> =
+                (0..400).map(|_| (4.1 * (1.0 + deviation * random.normal()), 0.001)).collect();
+            let quiet = UnsharedWidth::from_widths(widths, None);
+            [4.8, 3.9, 3.7, 2.7].map(|width| quiet.is_alone(width, 0.001))
+        };
+        assert_eq!(judge(0.001), [true, false, false, false]);
+        assert_eq!(judge(0.05), [true, true, true, false]);
+        assert_eq!(judge(0.3), [false; 4]);
+    }
 }
