@@ -156,7 +156,7 @@ fn write_ports(path: &str) -> Option<Vec<serde_json::Value>> {
         cyclescope_skipped::report_skipped(&said.stderr);
         return None;
     }
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
     let content = std::fs::read_to_string(path).expect("a file");
     let mut lines: Vec<serde_json::Value> =
         content.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

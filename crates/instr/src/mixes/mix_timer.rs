@@ -21,6 +21,7 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::result::record::Quantity;
 use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::time::Duration;
 
 /// How thoroughly mixes are timed.
@@ -86,6 +87,8 @@ pub struct MixTimer<'a> {
     forms: &'a [MixForm],
     effort: MixEffort,
     confidence: f64,
+    /// Retries left while the sibling is busy in nearly all mixes.
+    patience: Cell<u32>,
 }
 
 /// Lower limit of instructions in a loop. The loop's end takes a slot or two, and on Zen 5 up to three
@@ -110,6 +113,9 @@ const LOOPS_MOST: u64 = 400;
 const MIX_RETRY_POLICY: SiblingPolicy =
     SiblingPolicy { retries: 20, pause: Duration::from_millis(20), resting_share: 0.9, ..SiblingPolicy::USUAL };
 const MANY_MIXES: usize = 20;
+/// Retries until a sibling that was busy in nearly all mixes counts as one that does not rest: some
+/// tenths of a second, once.
+const PATIENT_RETRIES: u32 = 12;
 
 /// A mix, and the bodies to time.
 struct TimedMix {
@@ -123,7 +129,7 @@ struct TimedMix {
 impl<'a> MixTimer<'a> {
     /// A timer of mixes of these forms.
     pub fn new(timing: SurveyTiming<'a>, forms: &'a [MixForm], effort: MixEffort, confidence: f64) -> MixTimer<'a> {
-        MixTimer { timer: timing.to_timer(), forms, effort, confidence }
+        MixTimer { timer: timing.to_timer(), forms, effort, confidence, patience: Cell::new(PATIENT_RETRIES) }
     }
 
     /// The body of a mix in an order, as [`MixTimer::time_mixes`] runs it. An error says why there is
@@ -180,7 +186,11 @@ impl<'a> MixTimer<'a> {
         while !open.is_empty() {
             let shared = self.time_open(executor, open, &mut outcomes, random)?;
             let share = if mixes.len() < MANY_MIXES { 0.0 } else { shared.len() as f64 / mixes.len() as f64 };
-            if shared.is_empty() || !retries.pause_if_shared(executor, share) {
+            let patience = self.patience.get();
+            let rests = share <= MIX_RETRY_POLICY.resting_share;
+            self.patience.set(if rests { PATIENT_RETRIES } else { patience.saturating_sub(1) });
+            let counted = if patience > 0 { 0.0 } else { share };
+            if shared.is_empty() || !retries.pause_if_shared(executor, counted) {
                 refuse(&shared, &mut outcomes, "the sibling was busy, or no call was proportional to its length");
                 break;
             }

@@ -67,6 +67,7 @@ pub fn print_rows(rows: &[PortsRow], explains: bool, output: &mut Output) -> Res
 
 /// Says that a busy machine left this number of forms without a time.
 pub fn print_untimed(untimed: usize, output: &mut Output) -> Result<(), Failure> {
+    output.write_line("")?;
     let mut page = TextPage::new(output);
     page.begin_section("Note")?;
     let forms = format_count(untimed as u64, "form");
