@@ -2,16 +2,15 @@
 //! effect, and no others.
 
 use super::everything::everything;
-use cyclescope_code::asm::CodeMode;
+use super::timing_of;
 use cyclescope_code::asm::forms::{self, InstructionForm};
-use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
 use cyclescope_instr::forms::encoded_constant::EncodedConstant;
 use cyclescope_instr::forms::form_anatomy::FormAnatomy;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::rows::instr_row::{InstrRow, RowStatus};
 use cyclescope_instr::survey::FormSurvey;
-use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_instr::survey_settings::SurveySettings;
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use std::collections::BTreeSet;
 
@@ -67,14 +66,7 @@ fn check(model: &CoreModel, every: usize) -> usize {
     let forms: Vec<InstructionForm> = forms::all_forms().filter(has).step_by(every).collect();
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming {
-        clock,
-        step: 2.0,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::default(),
-        adders: None,
-    };
+    let timing = timing_of(model, 2.0);
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = forms.iter().copied().map(TargetForm::from).collect();
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");

@@ -1,9 +1,8 @@
 //! Events and ports of forms on simulated cores with counters.
 
-use super::{EFFORT, everything, sample};
+use super::{EFFORT, everything, sample, timing_of};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::InstructionForm;
-use cyclescope_code::clock::Clock;
 use cyclescope_events::{CounterColumn, CounterRequest, EventCode, NamedEvent};
 use cyclescope_exec::Executor;
 use cyclescope_instr::experiments::form_counter::FormCounter;
@@ -12,7 +11,7 @@ use cyclescope_instr::experiments::survey_effort::SurveyEffort;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::rows::instr_row::{InstrRow, RowStatus};
 use cyclescope_instr::survey::{FormSurvey, SurveyEvent, SurveyState};
-use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_instr::survey_settings::SurveySettings;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_sim::{CoreCount, CoreModel, SimulatedCore, SimulatedPmu};
 use iced_x86::Instruction;
@@ -61,16 +60,9 @@ fn survey_forms(
     request: Option<&CounterRequest>,
 ) -> Vec<(InstrRow, Option<Instruction>)> {
     let features = everything();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), model.seed).with_pmu(pmu_of(model));
     let targets = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing = SurveyTiming {
-        clock,
-        step: 2.0,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::default(),
-        adders: None,
-    };
+    let timing = timing_of(model, 2.0);
     let settings = SurveySettings { effort: QUICK, seed: model.seed, confidence: 0.95 };
     let mut survey = FormSurvey::new(timing, &mut core, &features, targets, settings).expect("no fault is simulated");
     if let Some(request) = request {

@@ -50,10 +50,15 @@ const EFFORT: SurveyEffort = SurveyEffort {
 /// A normal run measures one of this many forms.
 const SAMPLE: usize = 40;
 
+/// The timing of a survey of a core, with a clock of this step.
+fn timing_of(model: &CoreModel, step: f64) -> SurveyTiming<'static> {
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
+    SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None }
+}
+
 /// Surveys forms on a simulated machine. Returns rows, and the plans of measured ones.
 fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRow, Option<FormPlan>)> {
     let features = everything();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), seed);
     let wanted: Vec<TargetForm> = all.iter().map(|form| TargetForm::from(*form)).collect();
     let mode = all.first().map_or(CodeMode::default(), |form| form.mode);
@@ -64,7 +69,7 @@ fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRo
             resolve_ruler_latency(&mut core, &plan, mode).expect("no fault is simulated")
         }
     };
-    let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode, adders: None };
+    let timing = SurveyTiming { imul_latency, mode, ..timing_of(model, 2.0) };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
     let survey = survey.expect("no fault is simulated");
@@ -156,15 +161,8 @@ fn all_forms_are_measured_as_simulated() {
 #[test]
 fn an_interrupted_survey_resumes() {
     let features = everything();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::from_seed(5);
-    let timing = SurveyTiming {
-        clock,
-        step: 2.0,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::default(),
-        adders: None,
-    };
+    let timing = timing_of(&model, 2.0);
     let effort = SurveyEffort { passes: 2, ..EFFORT };
     let forms = sample(CodeMode::default(), 5, 1500);
     let mut known = SurveyState::default();

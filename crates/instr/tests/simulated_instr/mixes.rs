@@ -1,8 +1,8 @@
 //! Times mixes on simulated cores with known ports.
 
+use super::timing_of;
 use crate::everything::everything;
 use cyclescope_code::asm::CodeMode;
-use cyclescope_code::clock::Clock;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
@@ -14,7 +14,6 @@ use cyclescope_instr::mixes::mix_form::MixForm;
 use cyclescope_instr::mixes::mix_order::MixOrder;
 use cyclescope_instr::mixes::mix_timer::{MixEffort, MixOutcome, MixTime, MixTimer};
 use cyclescope_instr::selection::list_forms;
-use cyclescope_instr::survey_settings::SurveyTiming;
 use cyclescope_sim::{
     CoreModel, PortAssignment, PortMask, Scenario, SimulatedCore, SimulatedLayoutEffects, SimulatedMode,
     SimulatedNoise, SimulatedPortMap,
@@ -75,14 +74,7 @@ fn time_random_mixes(model: &CoreModel, scenario: Scenario, seed: u64, number: u
         random.shuffle(&mut order);
         mixes.push(Mix::new(order[..2 + random.below(3)].iter().map(|form| (*form, 1 + random.below(5)))));
     }
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming {
-        clock,
-        step: scenario.step as f64,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::Bits64,
-        adders: None,
-    };
+    let timing = timing_of(model, scenario.step as f64);
     let own: Vec<MixForm> = forms.iter().map(|(_, form)| form.clone()).collect();
     let effort = MixEffort { orders: 4, ..MixEffort::FULL };
     let timer = MixTimer::new(timing, &own, effort, 0.95);
@@ -140,14 +132,7 @@ fn a_mix_that_can_not_run_leaves_the_others_their_times() {
     };
     let others = (0..forms.len()).filter(|form| *form != load);
     let mixes: Vec<Mix> = others.map(|form| Mix::new([(load, 2), (form, 3)])).collect();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming {
-        clock,
-        step: 2.0,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::Bits64,
-        adders: None,
-    };
+    let timing = timing_of(&model, 2.0);
     let timer = MixTimer::new(timing, &forms, MixEffort::QUICK, 0.95);
     let mut core = HangingCore { core: SimulatedCore::new(model, 5), mnemonic: Mnemonic::Popcnt };
     let outcomes = timer.time_mixes(&mut core, &mixes, &mut Random::new(5)).expect("only one mix fails");

@@ -2,14 +2,13 @@
 //! does not unprove it, and noise gives no better rate than the core has.
 
 use super::everything::everything;
-use cyclescope_code::asm::CodeMode;
+use super::timing_of;
 use cyclescope_code::asm::forms::{self, InstructionForm};
-use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::rows::instr_row::InstrRow;
 use cyclescope_instr::survey::FormSurvey;
-use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_instr::survey_settings::SurveySettings;
 use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_sim::{
     CoreModel, Scenario, SimulatedCore, SimulatedDispatch, SimulatedFrequency, SimulatedGaps, SimulatedLayoutEffects,
@@ -45,9 +44,7 @@ fn survey(model: &CoreModel, scenario: Scenario, seed: u64) -> Vec<(InstrRow, f6
     let features = everything();
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, seed);
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing =
-        SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None };
+    let timing = timing_of(model, step);
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let forms = wanted_forms();
     assert_eq!(forms.len(), FORMS.len());

@@ -1,16 +1,14 @@
 //! Sequences on simulated cores: the joint cost of their instructions, and latencies only for
 //! carried registers.
 
-use super::EFFORT;
 use super::everything::everything;
-use cyclescope_code::asm::CodeMode;
+use super::{EFFORT, timing_of};
 use cyclescope_code::asm::parse_assembly;
-use cyclescope_code::clock::Clock;
 use cyclescope_instr::forms::instruction_sequence::InstructionSequence;
 use cyclescope_instr::forms::target_form::TargetForm;
 use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, RowStatus};
 use cyclescope_instr::survey::FormSurvey;
-use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_instr::survey_settings::SurveySettings;
 use cyclescope_sim::{CoreModel, SimulatedCore};
 
 /// The input and output operand through which a value passes each instruction.
@@ -26,14 +24,7 @@ fn sequence(text: &str) -> InstructionSequence {
 fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let timing = SurveyTiming {
-        clock,
-        step: 2.0,
-        imul_latency: model.imul_latency.into(),
-        mode: CodeMode::default(),
-        adders: None,
-    };
+    let timing = timing_of(model, 2.0);
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = |text: &&str| TargetForm::from_sequence(sequence(text)).expect("it has an instruction");
     let forms = texts.iter().map(wanted).collect();

@@ -1,9 +1,8 @@
 //! Dispatch slots on simulated cores of several widths.
 
-use super::{EFFORT, everything, sample};
+use super::{EFFORT, everything, sample, timing_of};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::InstructionForm;
-use cyclescope_code::clock::Clock;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
 use cyclescope_instr::forms::target_form::TargetForm;
@@ -62,12 +61,10 @@ impl SlotScore {
 /// Counts the slots of forms on a core.
 fn count_slots(model: &CoreModel, scenario: Scenario, effort: SurveyEffort, forms: &[InstructionForm]) -> SlotScore {
     let features = everything();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let step = scenario.step as f64;
     let mut core = SimulatedCore::with_scenario(model.clone(), scenario, model.seed);
     let wanted = forms.iter().map(|form| TargetForm { latency: false, ..TargetForm::from(*form) }).collect();
-    let timing =
-        SurveyTiming { clock, step, imul_latency: model.imul_latency.into(), mode: CodeMode::default(), adders: None };
+    let timing = timing_of(model, step);
     let settings = SurveySettings { effort, seed: model.seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");
     let mut score = SlotScore::default();
@@ -141,12 +138,10 @@ fn noise_and_a_busy_sibling_make_no_wrong_number() {
 fn a_sibling_that_never_rests_leaves_no_slots_per_cycle() {
     let model = core_of_width(6);
     let features = everything();
-    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
-    let imul_latency = model.imul_latency.into();
     let settings = SurveySettings { effort: SLOTS_ONLY, seed: model.seed, confidence: 0.95 };
     let find_width = |sibling, adders| {
         let mut core = SimulatedCore::with_scenario(model.clone(), Scenario { sibling, ..quiet() }, 5);
-        let timing = SurveyTiming { clock, step: 2.0, imul_latency, mode: CodeMode::default(), adders };
+        let timing = SurveyTiming { adders, ..timing_of(&model, 2.0) };
         let survey = FormSurvey::new(timing, &mut core, &features, Vec::new(), settings);
         survey.expect("no fault is simulated").filler_curves.width()
     };
