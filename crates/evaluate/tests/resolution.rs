@@ -12,8 +12,8 @@ use cyclescope_run::RunRequest;
 /// Step in ticks beyond which distinguishing one addition takes too many readings for a test: their
 /// number grows with its square. The simulated machine covers coarser steps.
 const COARSE: f64 = 4.0;
-/// Number of measurements, because of background load.
-const ATTEMPTS: u64 = 5;
+/// Number of measurements, because of background load. Each takes twice the time of the one before.
+const ATTEMPTS: u32 = 5;
 /// Half width beyond which a slope is inconclusive, in core cycles per addition.
 const NARROW: f64 = 0.02;
 
@@ -45,12 +45,12 @@ fn one_addition_takes_one_cycle_and_is_resolved() {
     let coarse = plan.step > COARSE;
     let time = if coarse { RESOLUTION_TIME } else { RESOLUTION_TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0)) };
     let mut unresolved = Vec::new();
-    for seed in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         let found = measure_resolution(
             &mut executor,
             &tested,
-            ResolutionEffort { time, readings: None },
-            &mut Random::new(seed),
+            ResolutionEffort { time: time * 2_u32.pow(attempt), readings: None },
+            &mut Random::new(attempt.into()),
             &mut |_| Ok(()),
         )
         .expect("it runs");

@@ -94,21 +94,24 @@ fn evaluate_pairs(bits: &str) -> BTreeMap<String, Value> {
     // Under background load, two seconds aren't always enough for the interval of every overhead.
     for budget in ["2", "4", "8"] {
         let names: Vec<&str> = clocks.iter().filter_map(|one| one["clock"].as_str()).collect();
-        let wanted = names.into_iter().filter(|name| !figures.contains_key(*name));
-        let wanted = wanted.collect::<Vec<_>>().join(",");
+        let wanted: Vec<&str> = names.into_iter().filter(|name| !figures.contains_key(*name)).collect();
         if wanted.is_empty() {
             break;
         }
-        let shape = ["--quick", "--bits", bits, "--budget", budget];
-        let answer = answer(cyclescope(&["evaluate", "--json", "--clock", &wanted]).args(shape));
-        assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
-        let lines = answer.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let whole = |line: &Value| {
-            line["kind"] == "evaluate" && line["overhead"]["low"].is_number() && line["rates"].is_array()
-        };
-        figures.extend(lines.filter(whole).map(|line| (line["clock"].as_str().expect("a name").to_string(), line)));
+        figures.extend(evaluate_methods(&wanted, bits, budget));
     }
     figures
+}
+
+/// The lines of these methods that have an interval of the empty pair's cost, and the clocks' rates.
+fn evaluate_methods(names: &[&str], bits: &str, budget: &str) -> BTreeMap<String, Value> {
+    let shape = ["--quick", "--bits", bits, "--budget", budget];
+    let answer = answer(cyclescope(&["evaluate", "--json", "--clock", &names.join(",")]).args(shape));
+    assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+    let whole =
+        |line: &Value| line["kind"] == "evaluate" && line["overhead"]["low"].is_number() && line["rates"].is_array();
+    let lines = parse_lines(&answer.stdout).into_iter().filter(whole);
+    lines.map(|line| (line["clock"].as_str().expect("a name").to_string(), line)).collect()
 }
 
 /// Writes the output of `clock --emit` to one file per method. Methods that the language lacks are
@@ -244,9 +247,9 @@ static MULTIPLICATION: LazyLock<Option<f64>> =
 static MULTIPLICATION_32: LazyLock<Option<f64>> =
     LazyLock::new(|| number(&["--quick", "--bits", "32", "imul eax, eax"]).map(|line| value(&line["cost"])[0]));
 
-/// Runs before a figure that differs from the engine's counts as wrong, because the core clock may
-/// change meanwhile.
-const RUNS: usize = 3;
+/// Runs, each beside a new figure of the engine, before one that differs counts as wrong: the core
+/// clock, and what shares the core, may change meanwhile.
+const RUNS: usize = 6;
 /// Maximum share by which the core clocks of an example and of the engine may differ; then the same
 /// for the cost of CPUID, which may exit from a virtual machine.
 const CLOCK_SHARE: f64 = 0.25;
@@ -284,33 +287,44 @@ fn run_examples(language: &str, file: &str, bits: &str) {
             continue;
         }
         assert_eq!(emitted.code, Some(0), "{emitted:?}");
-        let engines = evaluated.get(name);
-        let cpu = engines.and_then(|line| line["cpu"].as_u64()).unwrap_or(0) as usize;
-        let mut said = example(&emitted.stdout, file, folder.path(), cpu);
-        let Some(engines) = engines else {
+        let cpu = evaluated.get(name).and_then(|line| line["cpu"].as_u64()).unwrap_or(0) as usize;
+        let run = || example(&emitted.stdout, file, folder.path(), cpu);
+        let said = run();
+        let Some(engines) = evaluated.get(name) else {
             cyclescope_skipped::report_left_out(format_args!("the engine has no figure of {name}"));
             continue;
         };
-        let exits = name.contains("cpuid");
-        let [low, high] = ["low", "high"].map(|end| engines["overhead"][end].as_f64().expect("a number"));
-        let share = if exits { EXIT_SHARE } else { CLOCK_SHARE };
-        let empty = bounds(engines, [low - MOVES, high + MOVES], share);
-        // The cost of CPUID between the ends varies more than the code.
-        let promises = &clock["promises"];
-        let ordered = promises["body_waits"] == true && promises["body_done"] == true && !exits;
-        let one = multiplication.filter(|_| ordered);
-        let added = one.map(|one| bounds(engines, [100.0 * one; 2], CLOCK_SHARE));
-        let within = |[found, more]: [i64; 2]| {
-            let lies = |figure: i64, [low, high]: [f64; 2]| (low..=high).contains(&(figure as f64));
-            lies(found, empty) && added.is_none_or(|added| lies(more, added))
-        };
-        for _ in 1..RUNS {
-            if !within(said) {
-                said = example(&emitted.stdout, file, folder.path(), cpu);
-            }
+        let mut found = vec![compare_example(clock, engines, multiplication, said)];
+        while found.last().is_some_and(Result::is_err) && found.len() < RUNS {
+            // What shares the core may have changed since the engine's figure.
+            let now = evaluate_methods(&[name], bits, "2").remove(name);
+            found.push(compare_example(clock, now.as_ref().unwrap_or(engines), multiplication, run()));
         }
-        assert!(within(said), "{name}: {said:?}, by the engine {empty:?} and {added:?}: {engines}");
+        assert!(found.last().is_some_and(Result::is_ok), "{name}: {found:?}");
     }
+}
+
+/// Compares an example's figures with the engine's. An error tells both.
+fn compare_example(
+    clock: &Value,
+    engines: &Value,
+    multiplication: Option<f64>,
+    [empty, added]: [i64; 2],
+) -> Result<(), String> {
+    let exits = clock["clock"].as_str().is_some_and(|name| name.contains("cpuid"));
+    let [low, high] = ["low", "high"].map(|end| engines["overhead"][end].as_f64().expect("a number"));
+    let share = if exits { EXIT_SHARE } else { CLOCK_SHARE };
+    let empty_by_engine = bounds(engines, [low - MOVES, high + MOVES], share);
+    // The cost of CPUID between the ends varies more than the code.
+    let promises = &clock["promises"];
+    let ordered = promises["body_waits"] == true && promises["body_done"] == true && !exits;
+    let one = multiplication.filter(|_| ordered);
+    let added_by_engine = one.map(|one| bounds(engines, [100.0 * one; 2], CLOCK_SHARE));
+    let lies = |figure: i64, [low, high]: [f64; 2]| (low..=high).contains(&(figure as f64));
+    if lies(empty, empty_by_engine) && added_by_engine.is_none_or(|bounds| lies(added, bounds)) {
+        return Ok(());
+    }
+    Err(format!("{empty} and {added}, by the engine {empty_by_engine:?} and {added_by_engine:?}: {engines}"))
 }
 
 #[test]

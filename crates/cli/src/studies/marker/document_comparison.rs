@@ -120,9 +120,9 @@ fn explain_conclusion(conclusion: &TestedConclusion) -> String {
         .figures
         .iter()
         .map(|figure| {
-            let Some(value) = figure.ours.value else { return format!("{}: unknown", figure.what) };
+            let ours = figure.ours.value.map_or(": unknown".to_string(), |value| format!(" {value:.3}"));
             let published = figure.published.map_or(String::new(), |published| format!(" (document {published})"));
-            format!("{} {value:.3}{published}", figure.what)
+            format!("{}{ours}{published}", figure.what)
         })
         .collect();
     if !conclusion.other_speeds.is_empty() {
