@@ -5,11 +5,11 @@ use crate::class_survey::{
     CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
 };
 use crate::deciding_mix::MixLimits;
+use crate::port_cycles::read_port_cycles;
 use crate::port_labels::{PortBits, PortLabels};
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
 use crate::union_bounds::{SLOW_SHARE, UnionStanding};
 use crate::uop_fit::{BLOCKED_CYCLES, BlockedMix, UopFit, count_copies, fit_uops};
-use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope_instr::mixes::mix::Mix;
@@ -261,7 +261,7 @@ impl SurveyedPorts {
         }
         match (self.classes[form], &self.fits[form]) {
             (Some(class), _) => self.build_class_row(class, names, start),
-            (None, Some(fit)) => self.build_fit_row(fit, surveyed, start),
+            (None, Some(fit)) => self.build_fit_row(form, fit, surveyed, start),
             (None, None) => without(start, PortsVerdict::Untold, "it takes too many slots or core cycles"),
         }
     }
@@ -339,7 +339,7 @@ impl SurveyedPorts {
         }
     }
 
-    fn build_fit_row(&self, fit: &UopFit, surveyed: &SurveyedForm, start: RowStart) -> PortsRow {
+    fn build_fit_row(&self, form: usize, fit: &UopFit, surveyed: &SurveyedForm, start: RowStart) -> PortsRow {
         let solutions = fit.solutions.len();
         let missing = fit.solutions.first().and_then(|uops| self.find_missing_work(uops, surveyed));
         let (verdict, why) = match (solutions, &fit.nearest) {
@@ -373,8 +373,7 @@ impl SurveyedPorts {
         sets.sort_unstable();
         sets.dedup();
         let resource = |set: &PortBits| {
-            let count = uops.iter().filter(|own| **own & !set == 0).count() as f64;
-            let cycles = Quantity::new(Interval::with_margin(count, 0.0), Unit::CoreCycles);
+            let cycles = read_port_cycles(&self.fitted_mixes[form], uops, *set);
             PortResource::new(self.labels.describe(*set), set.count_ones(), cycles)
         };
         row.resources = sets.iter().map(resource).collect();

@@ -31,6 +31,7 @@ pub mod pair_share;
 mod planted_core;
 pub mod port_aliases;
 pub mod port_assignment;
+mod port_cycles;
 pub mod port_labels;
 pub mod port_map;
 pub mod port_notation;

@@ -11,6 +11,7 @@ use crate::ports_comparison::PortsTable;
 use crate::ports_row::{PortsRow, PortsVerdict, RowStart};
 use crate::survey_tests::planted_form;
 use cyclescope_measure::result::mix_record::MixPartRecord;
+use cyclescope_measure::result::record::Quantity;
 
 const WIDTH: usize = 6;
 /// Ports of classes: four ALUs of which one multiplies, two shift and two others compare; two adders and
@@ -42,18 +43,23 @@ fn plant_resource(core: &PlantedCore, classes: &[usize], needs: f64, per_cycle: 
     PlantedResource { needs: (0..core.forms.len()).map(need).collect(), per_cycle }
 }
 
-/// Surveys a core, and judges the pairs of exact forms by times without noise under the best assignment.
-fn score_pairs(mut core: PlantedCore) -> PairScore {
+/// The rows of a core's forms, and their names.
+fn survey_rows(core: &mut PlantedCore) -> (Vec<PortsRow>, Vec<String>) {
     let slots = |form: &Vec<u32>| form.len();
     let surveyed: Vec<SurveyedForm> =
         core.forms.iter().enumerate().map(|(place, form)| planted_form(place, slots(form), UNITS[place / 2])).collect();
     let names: Vec<String> = surveyed.iter().map(|form| form.name.clone()).collect();
-    let found = survey_forms(&mut core, &surveyed, WIDTH as f64).unwrap();
+    let found = survey_forms(core, &surveyed, WIDTH as f64).unwrap();
     let row = |form: usize| {
         let start = RowStart { slots: surveyed[form].slots.clone(), ..RowStart::named(&names[form]) };
         found.build_row(form, &surveyed[form], &names, start)
     };
-    let rows: Vec<PortsRow> = (0..surveyed.len()).map(row).collect();
+    ((0..surveyed.len()).map(row).collect(), names)
+}
+
+/// Surveys a core, and judges the pairs of exact forms by times without noise under the best assignment.
+fn score_pairs(mut core: PlantedCore) -> PairScore {
+    let (rows, names) = survey_rows(&mut core);
     let exact: Vec<usize> = (0..rows.len()).filter(|form| rows[*form].verdict == PortsVerdict::Exact).collect();
     let table =
         PortsTable::from_records(rows.clone(), ClassesRecord { width: WIDTH as f64, ..ClassesRecord::default() });
@@ -136,4 +142,32 @@ fn busy_siblings_and_slow_modes_make_no_exact_verdict_wrong() {
             require_right(&format!("slow mode {share}"), core, 0);
         }
     }
+}
+
+#[test]
+fn port_cycles_have_the_planted_number_of_uops_in_their_interval() {
+    // The planted µops of a form on each of its sets, by the number of ports.
+    let planted = |form: &[u32], ports: u32| -> f64 {
+        let set = *form.iter().find(|set| set.count_ones() == ports).expect("it has such ports");
+        form.iter().filter(|own| **own & !set == 0).count() as f64
+    };
+    let (mut intervals, mut missed) = (0, Vec::new());
+    for assignment in STEERED {
+        for noise in [0.003, 0.015] {
+            let mut core = plant_core(assignment, noise);
+            let (rows, _) = survey_rows(&mut core);
+            for (form, row) in rows.iter().enumerate().skip(2 * CLASSES.len()) {
+                for resource in row.resources.iter().filter(|_| row.verdict == PortsVerdict::Exact) {
+                    let truth = planted(&core.forms[form], resource.ports);
+                    let Quantity { low: Some(low), high: Some(high), .. } = resource.cycles else { continue };
+                    intervals += 1;
+                    // The next number of µops is outside.
+                    if !(low..=high).contains(&truth) || (low..=high).contains(&(truth + 1.0)) {
+                        missed.push(format!("{assignment:?}, {noise}: {resource:?} for {truth}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(intervals >= 24 && missed.is_empty(), "of {intervals}: {missed:#?}");
 }
