@@ -11,6 +11,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// Interval of the checks whether the child runs. They are rare, because they disturb a
@@ -59,6 +61,11 @@ impl ChildWatch {
         let now = Instant::now();
         let seen = (Duration::ZERO, now);
         ChildWatch { pid, end, seen, group_ticks: None, group_changed: now, sleep_limit: None, checked: now }
+    }
+
+    /// The child's process number.
+    pub fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// Limits the time for which the whole group may sleep, from now on.
@@ -127,6 +134,19 @@ impl ChildWatch {
             std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
+    }
+
+    /// Waits until the child ends, without a limit, and reaps it.
+    pub fn reap(self) -> io::Result<ExitStatus> {
+        let mut status = 0;
+        // SAFETY: the status outlives the call.
+        while unsafe { libc::waitpid(self.pid, &mut status, 0) } == -1 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        Ok(ExitStatus::from_raw(status))
     }
 
     /// The state of a process that keeps the group from running, if no process of it runs.

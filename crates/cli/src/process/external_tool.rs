@@ -5,15 +5,16 @@
 //! measurement.
 
 use crate::output::Failure;
+use crate::process::child_start::{StartError, start_child};
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::interrupt::ProcessGroup;
 use cyclescope::error::{RunError, Unavailable};
 use cyclescope::process_state::ProcessState;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use std::io::{self, Read};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Limits for a tool.
@@ -65,10 +66,9 @@ pub fn run_tool(command: Command, called: &str, remedy: &str) -> Result<Vec<u8>,
     run_within(command, called, remedy, TOOL_LIMITS)
 }
 
-fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimits) -> Result<Vec<u8>, Failure> {
+fn run_within(command: Command, called: &str, remedy: &str, limits: ToolLimits) -> Result<Vec<u8>, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let (end, [stdout, stderr]) =
-        run_to_end(&mut command, limits).map_err(|error| start_failure(&error, called, remedy))?;
+    let (end, [stdout, stderr]) = run_to_end(command, limits).map_err(|error| start_failure(&error, called, remedy))?;
     let endless = Some("check the source for endless recursion or repetition");
     let status = match end {
         ToolEnd::Late => {
@@ -110,16 +110,18 @@ pub fn start_failure(error: &io::Error, called: &str, remedy: &str) -> Failure {
 }
 
 /// Runs a tool until it ends or exceeds a limit, and kills what remains of its group.
-fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd, ToolOutput)> {
+fn run_to_end(mut command: Command, limits: ToolLimits) -> io::Result<(ToolEnd, ToolOutput)> {
     // SAFETY: `confine_child` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(move || confine_child(limits)) };
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // No thread watches the start, as in `start_child`: in a process that has ever had two threads,
-    // the C library locks its heap and counts references atomically. Copies of this process measure
-    // functions, which would then take longer.
-    let mut child = command.spawn()?;
-    let group = ProcessGroup::from_leader(child.id());
-    let mut listener = ToolListener::new(&mut child)?;
+    let (out, err) = (io::pipe()?, io::pipe()?);
+    command.stdin(Stdio::null()).stdout(out.1).stderr(err.1);
+    let watch = match start_child(command) {
+        Ok(watch) => watch,
+        Err(StartError::Refused(error)) => return Err(error),
+        Err(StartError::Stopped(state)) => return Ok((ToolEnd::Stopped(state), ToolOutput::default())),
+    };
+    let group = ProcessGroup::from_leader(watch.pid());
+    let mut listener = ToolListener::new(watch, [out.0, err.0])?;
     let end = listener.listen_to_end(limits);
     // The tool isn't reaped yet, so no other process can have its process group number.
     group.kill();
@@ -128,36 +130,28 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
     if ended.is_err() {
         return Ok((ToolEnd::Stopped(ProcessState::Frozen), ToolOutput::default()));
     }
-    let status = child.wait();
     // The last output may still be in the pipes.
-    (0..READS_PER_PIPE).try_for_each(|_| listener.drain())?;
-    let output = listener.output;
-    Ok((end?.map_or(ToolEnd::Exited(status?), |early| early), output))
+    let drained = (0..READS_PER_PIPE).try_for_each(|_| listener.drain());
+    let status = listener.watch.reap();
+    drained?;
+    Ok((end?.map_or(ToolEnd::Exited(status?), |early| early), listener.output))
 }
 
 /// Reads a tool's output, so that the tool never blocks on a full pipe.
 struct ToolListener {
     watch: ChildWatch,
-    pipes: [Option<Box<dyn ReadablePipe>>; 2],
+    pipes: [Option<PipeReader>; 2],
     output: ToolOutput,
     /// Bytes read so far.
     bytes: usize,
 }
 
-/// The readable end of a pipe.
-trait ReadablePipe: Read + AsFd {}
-impl<T: Read + AsFd> ReadablePipe for T {}
-
 impl ToolListener {
-    fn new(child: &mut Child) -> io::Result<ToolListener> {
-        let out = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn ReadablePipe>);
-        let err = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn ReadablePipe>);
-        let pipes = [out, err];
-        for pipe in pipes.iter().flatten() {
+    fn new(watch: ChildWatch, pipes: [PipeReader; 2]) -> io::Result<ToolListener> {
+        for pipe in &pipes {
             fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
-        let watch = ChildWatch::new(child.id() as i32);
-        Ok(ToolListener { watch, pipes, output: ToolOutput::default(), bytes: 0 })
+        Ok(ToolListener { watch, pipes: pipes.map(Some), output: ToolOutput::default(), bytes: 0 })
     }
 
     /// Reads until the tool has ended. Returns the limit that it exceeded, if any.
@@ -261,6 +255,20 @@ mod tests {
         assert_eq!(refusal("exit 3", SHORT), "sh failed: exit status: 3");
         let missing = run_within(Command::new("/none"), "compiler none", "install it", SHORT);
         assert!(missing.expect_err("there is none").text().contains("compiler none is not available"));
+    }
+
+    #[test]
+    fn tool_that_is_stopped_before_it_runs_is_reported() {
+        let mut command = Command::new("sh");
+        let stop = || {
+            // SAFETY: takes no pointers.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            Ok(())
+        };
+        // SAFETY: `stop` makes one system call.
+        unsafe { command.pre_exec(stop) };
+        let failure = run_within(command, "compiler sh", "install it", TOOL_LIMITS).expect_err("it is killed");
+        assert_eq!(failure.text(), "something stopped sh");
     }
 
     #[test]

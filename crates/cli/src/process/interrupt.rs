@@ -43,10 +43,10 @@ pub struct ProcessGroup(i32);
 
 impl ProcessGroup {
     /// The group that this process leads.
-    pub fn from_leader(leader: u32) -> ProcessGroup {
+    pub fn from_leader(leader: i32) -> ProcessGroup {
         LEADER_IS_ORDERLY.store(false, Ordering::Release);
-        GROUP_LEADER.store(leader as i32, Ordering::Release);
-        ProcessGroup(leader as i32)
+        GROUP_LEADER.store(leader, Ordering::Release);
+        ProcessGroup(leader)
     }
 
     /// The group of a forked copy of this process, which exits cleanly on a signal.

@@ -21,6 +21,7 @@ use rustix::time::{ClockId, DynamicClockId};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 /// Time limit for the constructors of all copies of a library.
@@ -114,7 +115,10 @@ pub fn run_isolated<Loaded>(
             let ended = watch.wait_for_killed();
             drop(group);
             ended.map_err(|_| stopped_failure("the library's process", ProcessState::Frozen))?;
-            let status = reap_child(child)?;
+            let reaped = watch.reap();
+            let status = reaped
+                .map_err(|error| Failure::from_system("waiting for the library's process failed", &error))?
+                .into_raw();
             let number = number?.to_le_bytes();
             match last {
                 ChildMessage::Bytes(message)
@@ -267,18 +271,6 @@ impl Drop for LoadingLimits {
             unsafe { libc::setrlimit(*what, before) };
         }
     }
-}
-
-fn reap_child(child: libc::pid_t) -> Result<libc::c_int, Failure> {
-    let mut status = 0;
-    // SAFETY: fills the status of a child of this process.
-    while unsafe { libc::waitpid(child, &mut status, 0) } == -1 {
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(Failure::from_system("waiting for the library's process failed", &error));
-        }
-    }
-    Ok(status)
 }
 
 fn describe_end(status: libc::c_int) -> String {

@@ -71,9 +71,11 @@ impl TracedProcess {
         };
         // SAFETY: `begin` makes only system calls that are allowed between fork and exec.
         unsafe { command.pre_exec(begin) };
-        let child = start_child(&mut command).map_err(|error| explain_start(file, &error))?;
-        let leader = child.id() as TaskNumber;
-        let group = ProcessGroup::from_leader(child.id());
+        let name = file.path().display().to_string();
+        let child =
+            start_child(command).map_err(|error| error.into_failure(&name, |error| explain_start(file, error)))?;
+        let leader: TaskNumber = child.pid();
+        let group = ProcessGroup::from_leader(leader);
         drop(held);
         let mut process = TracedProcess { leader, group, bias: 0 };
         let stopped = wait_for(leader, deadline).map_err(|error| tracing_failure("waiting for the program", &error))?;

@@ -8,7 +8,7 @@ use super::failed_runs::RunFailure;
 use super::shell_syntax::ShellSyntax;
 use crate::output::{Failure, print_warning};
 use crate::process::child_start::start_child;
-use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
+use crate::process::child_watch::{ChildEvent, stopped_failure};
 use crate::process::external_tool;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::executor::user::signal_name;
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Environment variables: the file for samples, the time per benchmark, and padding whose length
@@ -148,22 +148,23 @@ impl ComparedProgram {
             })
         };
         let begun = Instant::now();
-        let child = start_child(&mut command).map_err(|error| start_failure(&words[0], &error))?;
-        let group = ProcessGroup::from_leader(child.id());
+        let explain = |error: &io::Error| start_failure(&words[0], error);
+        let quoted = format!("`{}`", self.text);
+        let mut watch = start_child(command).map_err(|error| error.into_failure(&quoted, explain))?;
+        let group = ProcessGroup::from_leader(watch.pid());
         drop(held);
-        let mut watch = ChildWatch::new(child.id() as i32);
         let event = watch.wait(Some(begun + around.timeout), &[]);
         // The child isn't reaped yet, so no other process can have its process group number.
         group.kill();
         let killed = watch.wait_for_killed();
         drop(group);
         killed.map_err(|_| stopped_failure(&self.text, ProcessState::Frozen))?;
-        let reaped = event.and_then(|event| Ok((event, reap_child(&child, begun)?)));
+        let reaped = event.and_then(|event| Ok((event, reap_child(watch.pid(), begun)?)));
         let (event, (status, time)) =
             reaped.map_err(|error| Failure::from_system("can't wait for a program", &error))?;
         self.warn_if_left_behind(around);
         if let ChildEvent::Stopped(state) = event {
-            return Err(stopped_failure(&format!("`{}`", self.text), state).into());
+            return Err(stopped_failure(&quoted, state).into());
         }
         if event == ChildEvent::Late {
             let text = format!("`{}` did not end within {} s", self.text, around.timeout.as_secs_f64());
@@ -225,12 +226,12 @@ pub fn run_failure(code: &'static str, text: String, signal: Option<&'static str
 
 /// Reaps a child that has ended; returns its status, and the time since it began. The CPU time is
 /// that of the child and of the children that it waited for.
-fn reap_child(child: &Child, begun: Instant) -> io::Result<(ExitStatus, RunTime)> {
+fn reap_child(child: libc::pid_t, begun: Instant) -> io::Result<(ExitStatus, RunTime)> {
     let elapsed = begun.elapsed();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: both outlive the call, and zeros are a valid value of the structure.
     let (reaped, usage) = unsafe {
-        let reaped = libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr());
+        let reaped = libc::wait4(child, &mut status, 0, usage.as_mut_ptr());
         (reaped, usage.assume_init())
     };
     if reaped < 0 {

@@ -6,13 +6,13 @@ use crate::args::CommonArgs;
 use crate::output::directory::read_free_bytes;
 use crate::output::{Failure, print_warning};
 use crate::process::child_start::start_child;
-use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
+use crate::process::child_watch::{ChildEvent, stopped_failure};
 use crate::process::external_tool;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::input::{self, InputKind};
 use cyclescope::record::exit;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -28,7 +28,7 @@ pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> 
     let file = directory.join(step.file_name());
     // Printed lines appear under the file's name when all are there.
     let printed = directory.join(format!("{}.part", step.file_name()));
-    let failed = |error: &std::io::Error| {
+    let failed = |error: &io::Error| {
         Failure::from_writing(
             format!("can't write {}", printed.display()),
             error,
@@ -37,13 +37,17 @@ pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> 
     };
     let mut command = build_command(step, common, &file)?;
     // A command that writes its file prints the same lines, of which only an error matters.
-    let output = match step.resumes {
-        true => Stdio::piped(),
-        false => std::fs::File::create(&printed).map_err(|error| failed(&error))?.into(),
+    let reader = if step.resumes {
+        let pipe = io::pipe().map_err(|error| Failure::from_system("making a pipe failed", &error))?;
+        command.stdout(pipe.1);
+        Some(pipe.0)
+    } else {
+        command.stdout(std::fs::File::create(&printed).map_err(|error| failed(&error))?);
+        None
     };
-    command.stdin(Stdio::null()).stdout(output);
+    command.stdin(Stdio::null());
     let begun = Instant::now();
-    let (status, last_line) = run_to_end(&mut command, step.name)?;
+    let (status, last_line) = run_to_end(command, reader, step.name)?;
     let code = status.code();
     let mut outcome = StepOutcome {
         name: step.name.to_string(),
@@ -110,9 +114,13 @@ fn build_command(step: &MeasuringStep, common: &CommonArgs, file: &Path) -> Resu
     Ok(command)
 }
 
-/// Runs a command until it ends, and returns the last line that it printed to a pipe. A signal that
-/// ends this program ends the command first, which then completes its file.
-fn run_to_end(command: &mut Command, name: &str) -> Result<(ExitStatus, Option<Vec<u8>>), Failure> {
+/// Runs a command until it ends, and returns the last line that it printed to the pipe of this
+/// reader. A signal that ends this program ends the command first, which then completes its file.
+fn run_to_end(
+    mut command: Command,
+    reader: Option<PipeReader>,
+    name: &str,
+) -> Result<(ExitStatus, Option<Vec<u8>>), Failure> {
     let held = HeldSignals::new();
     let (parent, released) = (std::process::id(), held.unblock_in_child());
     // SAFETY: the closure only does what is allowed between fork and exec.
@@ -124,21 +132,19 @@ fn run_to_end(command: &mut Command, name: &str) -> Result<(ExitStatus, Option<V
         })
     };
     let remedy = "repeat the command";
-    let child = start_child(command);
-    let mut child =
-        child.map_err(|error| external_tool::start_failure(&error, &format!("the command {name}"), remedy))?;
-    let group = ProcessGroup::from_forked_leader(child.id() as i32);
+    let explain = |error: &io::Error| external_tool::start_failure(error, &format!("the command {name}"), remedy);
+    let mut watch = start_child(command).map_err(|error| error.into_failure(name, explain))?;
+    let group = ProcessGroup::from_forked_leader(watch.pid());
     drop(held);
-    let printed = child.stdout.take().map(|stdout| std::thread::spawn(move || keep_last_line(stdout)));
-    let mut watch = ChildWatch::new(child.id() as i32);
+    let printed = reader.map(|reader| std::thread::spawn(move || keep_last_line(reader)));
     let event = watch.wait(Some(Instant::now() + STEP_LIMIT), &[]);
     // The child isn't reaped yet, so no other process can have its process group number.
     group.kill();
     let killed = watch.wait_for_killed();
     drop(group);
     killed.map_err(|error| Failure::from_system(format!("ending {name} failed"), &error))?;
-    let status = child.wait();
-    let system = |error: std::io::Error| Failure::from_system(format!("waiting for {name} failed"), &error);
+    let status = watch.reap();
+    let system = |error: io::Error| Failure::from_system(format!("waiting for {name} failed"), &error);
     match event.map_err(system)? {
         ChildEvent::Stopped(state) => Err(stopped_failure(name, state)),
         _ => Ok((status.map_err(system)?, printed.and_then(|printed| printed.join().ok().flatten()))),
