@@ -1,6 +1,8 @@
 //! Processes: signals, temporary files, external tools, and isolation of libraries.
 
 #[cfg(unix)]
+pub mod child_environment;
+#[cfg(unix)]
 pub mod child_start;
 #[cfg(unix)]
 pub mod child_watch;

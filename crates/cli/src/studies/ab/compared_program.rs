@@ -7,6 +7,7 @@
 use super::failed_runs::RunFailure;
 use super::shell_syntax::ShellSyntax;
 use crate::output::{Failure, print_warning};
+use crate::process::child_environment::set_environment;
 use crate::process::child_start::start_child;
 use crate::process::child_watch::{ChildEvent, stopped_failure};
 use crate::process::external_tool;
@@ -127,11 +128,15 @@ impl ComparedProgram {
     pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<RunTime, RunFailure> {
         let words = &self.builds[build];
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).process_group(0).env(LAYOUT_VARIABLE, "x".repeat(layout)).stdin(Stdio::null());
-        match &around.samples {
-            Some(path) => command.env(SAMPLES_VARIABLE, path).env(BENCHMARK_MS_VARIABLE, BENCHMARK_MS),
-            None => command.env_remove(SAMPLES_VARIABLE).env_remove(BENCHMARK_MS_VARIABLE),
-        };
+        command.args(&words[1..]).process_group(0).stdin(Stdio::null());
+        let samples = around.samples.as_ref();
+        let changes = [
+            (LAYOUT_VARIABLE, Some("x".repeat(layout).into())),
+            (SAMPLES_VARIABLE, samples.map(|path| path.clone().into_os_string())),
+            (BENCHMARK_MS_VARIABLE, samples.map(|_| BENCHMARK_MS.into())),
+        ];
+        set_environment(&mut command, &changes)
+            .map_err(|error| Failure::from_system("setting the environment of a program failed", &error))?;
         for stream in [Command::stdout, Command::stderr] {
             let to = around.output.as_ref().map(File::try_clone).transpose();
             let to = to.map_err(|error| Failure::from_system("can't use the file of --output", &error))?;
