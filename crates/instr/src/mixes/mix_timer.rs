@@ -11,7 +11,7 @@ use crate::experiments::modes::{estimate_lowest_mode, find_lowest_mode};
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::survey_settings::SurveyTiming;
-use cyclescope_code::program::VectorSetup;
+use cyclescope_code::program::{EntryState, VectorSetup};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -121,9 +121,46 @@ const PATIENT_RETRIES: u32 = 12;
 struct TimedMix {
     /// Index among the mixes.
     mix: usize,
-    bodies: Vec<MixBody>,
-    /// Core cycles of one iteration of each body, where known.
-    cycles: Option<f64>,
+    bodies: Vec<TimedBody>,
+    /// What the first pass says.
+    chosen: Option<ChosenOrder>,
+}
+
+/// A body and what its code needs. Both are kept: to decode the code takes longer than to time it.
+#[derive(Clone)]
+struct TimedBody {
+    body: MixBody,
+    world: EntryState,
+    touches_memory: bool,
+}
+
+/// The order that the first pass chose.
+#[derive(Clone, Copy)]
+struct ChosenOrder {
+    /// Core cycles of one iteration of its body.
+    cycles: f64,
+    /// Core cycles of the slowest order.
+    slowest: f64,
+    /// Number of orders that were timed.
+    orders: usize,
+}
+
+impl TimedBody {
+    fn new(body: MixBody) -> TimedBody {
+        let outline = Snippet::new(body.code.clone(), body.init.clone(), "").outline(true);
+        TimedBody { body, world: outline.world, touches_memory: outline.touches_memory }
+    }
+}
+
+impl TimedMix {
+    fn new(mix: usize, bodies: Vec<MixBody>) -> TimedMix {
+        TimedMix { mix, bodies: bodies.into_iter().map(TimedBody::new).collect(), chosen: None }
+    }
+
+    /// The vector registers that it needs.
+    fn vectors(&self) -> VectorSetup {
+        self.bodies[0].world.vectors
+    }
 }
 
 impl<'a> MixTimer<'a> {
@@ -152,7 +189,7 @@ impl<'a> MixTimer<'a> {
         let timer = MixTimer::new(timing, &known, CHAIN_EFFORT, 0.95);
         let chain = |form: &usize| {
             let body = MixBody::new_chain(&known[*form], CHAIN_COPIES)?;
-            Some(TimedMix { mix: *form, bodies: vec![body], cycles: None })
+            Some(TimedMix::new(*form, vec![body]))
         };
         let chains = updating.iter().filter_map(chain).collect();
         let size = TimingSize { layouts: CHAIN_EFFORT.layouts, warm_up: WARM_UP, rounds: CHAIN_EFFORT.rounds };
@@ -178,7 +215,7 @@ impl<'a> MixTimer<'a> {
         let mut open = Vec::new();
         for (mix, asked) in mixes.iter().enumerate() {
             match self.build_orders(asked) {
-                Ok(bodies) => open.push(TimedMix { mix, bodies, cycles: None }),
+                Ok(bodies) => open.push(TimedMix::new(mix, bodies)),
                 Err(why) => outcomes[mix] = Some(MixOutcome::Refused(why)),
             }
         }
@@ -221,7 +258,7 @@ impl<'a> MixTimer<'a> {
     ) -> Result<Vec<TimedMix>, RunError> {
         let choosing = TimingSize { layouts: self.effort.first_layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
         let estimating = TimingSize { layouts: self.effort.layouts, ..choosing };
-        let (mut chosen, mut worst, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut chosen, mut shared) = (Vec::new(), Vec::new());
         for (timed, readings) in self.read_mixes(executor, open, choosing, outcomes, random)? {
             let cost = |reading: &ProgramReading| find_lowest_mode(&reading.cycles).map(|mode| mode.value);
             let costs: Vec<Option<f64>> = readings.iter().map(cost).collect();
@@ -231,18 +268,17 @@ impl<'a> MixTimer<'a> {
                 continue;
             };
             let slowest = costs.iter().flatten().copied().fold(cycles, f64::max);
-            worst.push((timed.mix, slowest, timed.bodies.len()));
+            let first = ChosenOrder { cycles, slowest, orders: timed.bodies.len() };
             let body = timed.bodies[fastest].clone();
-            chosen.push(TimedMix { mix: timed.mix, bodies: vec![body], cycles: Some(cycles) });
+            chosen.push(TimedMix { bodies: vec![body], chosen: Some(first), ..timed });
         }
         for (timed, readings) in self.read_mixes(executor, chosen, estimating, outcomes, random)? {
-            let body = &timed.bodies[0];
-            let Some(estimate) = estimate_lowest_mode(&readings[0].cycles, self.confidence) else {
+            let body = &timed.bodies[0].body;
+            let estimate = estimate_lowest_mode(&readings[0].cycles, self.confidence);
+            let (Some(estimate), Some(ChosenOrder { slowest, orders, .. })) = (estimate, timed.chosen) else {
                 shared.push(timed);
                 continue;
             };
-            let (_, slowest, orders) =
-                worst.iter().find(|(mix, ..)| *mix == timed.mix).expect("each chosen mix has a slowest order");
             let per_mix = |cycles: f64| cycles / body.repeats as f64;
             outcomes[timed.mix] = Some(MixOutcome::Timed(MixTime {
                 cycles: per_mix(estimate.cost.value),
@@ -250,12 +286,12 @@ impl<'a> MixTimer<'a> {
                 high: per_mix(estimate.cost.high),
                 worst: per_mix(slowest.max(estimate.cost.value)),
                 order: body.order,
-                orders: *orders,
+                orders,
             }));
         }
         // A mix whose chosen order has no reading is chosen again.
         for timed in &mut shared {
-            timed.cycles = None;
+            timed.chosen = None;
         }
         Ok(shared)
     }
@@ -270,12 +306,12 @@ impl<'a> MixTimer<'a> {
         random: &mut Random,
     ) -> Result<Vec<(TimedMix, Vec<ProgramReading>)>, RunError> {
         // Wide vector code changes the clock of what runs beside it.
-        mixes.sort_by_key(|timed| (find_vectors(timed), timed.mix));
+        mixes.sort_by_key(|timed| (timed.vectors(), timed.mix));
         let mut batches: Vec<Vec<TimedMix>> = Vec::new();
         for timed in mixes {
             let fits = batches.last().is_some_and(|batch| {
                 let programs: usize = batch.iter().map(|timed| timed.bodies.len()).sum();
-                programs + timed.bodies.len() <= BATCH_PROGRAMS && find_vectors(&batch[0]) == find_vectors(&timed)
+                programs + timed.bodies.len() <= BATCH_PROGRAMS && batch[0].vectors() == timed.vectors()
             });
             match batches.last_mut().filter(|_| fits) {
                 Some(batch) => batch.push(timed),
@@ -310,12 +346,11 @@ impl<'a> MixTimer<'a> {
         let mut surroundings = TimingSurroundings::default();
         let mut programs = Vec::new();
         for timed in batch {
-            for body in &timed.bodies {
-                let outline = Snippet::new(body.code.clone(), body.init.clone(), "").outline(true);
-                surroundings.touches_memory |= outline.touches_memory;
-                surroundings.vectors = surroundings.vectors.max(outline.world.vectors);
-                let program = self.timer.build_program(outline.world, &body.init, &body.code, 1);
-                let cycles = timed.cycles.unwrap_or(body.instructions.len() as f64 / USUAL_RATE);
+            for TimedBody { body, world, touches_memory } in &timed.bodies {
+                surroundings.touches_memory |= touches_memory;
+                surroundings.vectors = surroundings.vectors.max(world.vectors);
+                let program = self.timer.build_program(*world, &body.init, &body.code, 1);
+                let cycles = timed.chosen.map_or(body.instructions.len() as f64 / USUAL_RATE, |first| first.cycles);
                 let loops = ((self.effort.cycles / 4.0 / cycles) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
                 programs.push(LoopedProgram { program, copies: 1, loops });
             }
@@ -328,12 +363,6 @@ impl<'a> MixTimer<'a> {
         let mut readings = readings.into_iter();
         Ok(batch.iter().map(|timed| readings.by_ref().take(timed.bodies.len()).collect()).collect())
     }
-}
-
-/// The vector registers that a mix needs.
-fn find_vectors(timed: &TimedMix) -> VectorSetup {
-    let body = &timed.bodies[0];
-    Snippet::new(body.code.clone(), Vec::new(), "").outline(true).world.vectors
 }
 
 fn refuse(mixes: &[TimedMix], outcomes: &mut [Option<MixOutcome>], why: &str) {
