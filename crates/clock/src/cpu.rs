@@ -1,5 +1,6 @@
 //! Reads from CPUID which instructions of the pairs this CPU has.
 
+#[cfg(feature = "std")]
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::fmt;
