@@ -4,7 +4,7 @@
 //! decoded copies, regimes, and bodies that count dispatch slots.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
-use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST, keeps_up};
+use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST};
 use super::program_reading::ProgramReading;
 use super::regimes::{self, DIFFERENT_CYCLES, ShortChainTimer};
 use super::timing::LoopedProgram;
@@ -26,9 +26,6 @@ const NEAR_SHARE: f64 = 0.3;
 const WHOLE_CYCLES: f64 = 0.03;
 /// Confidence level for the decision that a chain's cost is not a whole number.
 const CONFIDENCE: f64 = 0.95;
-
-/// Slower instructions than this never wait for decoders.
-const DECODED_BELOW: f64 = 1.5;
 
 impl FormMeasurement<'_> {
     /// Measures the form with its own constant: all programs, then what their readings call for.
@@ -52,15 +49,6 @@ impl FormMeasurement<'_> {
             self.measure_slots(executor, &mut readings, random)?;
         }
         Ok(readings)
-    }
-
-    /// Whether the decoders may have a lower rate than the best program. If an earlier pass found that
-    /// they keep up with it, they do.
-    pub(super) fn may_decoders_limit(&self, readings: &[ProgramReading]) -> bool {
-        let rthroughput = self.plan.least_rthroughput(readings);
-        let kept_up =
-            |pass: &Vec<ProgramReading>| pass.first().is_some_and(|first| keeps_up(&first.decoded, rthroughput));
-        rthroughput < DECODED_BELOW && !self.earlier.iter().any(kept_up)
     }
 
     /// Measures variations of chains that may be slow for another reason than their latency. A
