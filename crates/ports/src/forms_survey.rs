@@ -5,7 +5,7 @@ use crate::class_survey::{
     CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
 };
 use crate::deciding_mix::MixLimits;
-use crate::port_cycles::read_port_cycles;
+use crate::fitted_mix::{FittedMix, read_port_cycles};
 use crate::port_labels::{PortBits, PortLabels};
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
 use crate::union_bounds::{SLOW_SHARE, UnionStanding};
@@ -64,16 +64,6 @@ pub struct SurveyedPorts {
     /// The mixes that these follow from.
     pub(crate) fitted_mixes: Vec<Vec<FittedMix>>,
     pub(crate) width: f64,
-}
-
-/// A timed mix of a form beside a class: the class is its first part.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FittedMix {
-    pub(crate) mix: Mix,
-    pub(crate) time: MixTime,
-    /// The ports of the class.
-    pub(crate) blocked: PortBits,
-    pub(crate) limits: MixLimits,
 }
 
 impl SurveyedForm {

@@ -5,7 +5,8 @@
 
 use crate::class_survey::ClassMix;
 use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence, MixLimits};
-use crate::forms_survey::{FittedMix, SurveyedPorts};
+use crate::fitted_mix::FittedMix;
+use crate::forms_survey::SurveyedPorts;
 use crate::port_labels::best_cycles;
 use crate::union_bounds::{SLOW_SHARE, UnionBounds, UnionStanding};
 use crate::uop_fit::UopFit;

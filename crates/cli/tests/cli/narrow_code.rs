@@ -281,18 +281,25 @@ fn both_modes_agree_on_equal_instructions() {
         let methods = lines.iter().filter(|line| line["kind"] == "evaluate");
         methods.map(|line| Some([line["overhead"]["low"].as_f64()?, line["overhead"]["high"].as_f64()?])).collect()
     };
-    let mut apart = Vec::new();
-    for _ in 0..3 {
+    // A busy sibling lengthens a pair by tens of cycles for a second: the least interval of each counts.
+    let mut least: Option<[Vec<[f64; 2]>; 2]> = None;
+    for _ in 0..8 {
         let (Some(wide), Some(narrow)) = (pair("64"), pair("32")) else { continue };
+        let found = [wide, narrow];
+        let least = least.get_or_insert_with(|| found.clone());
+        for (known, interval) in least.iter_mut().flatten().zip(found.into_iter().flatten()) {
+            if interval[1] < known[1] {
+                *known = interval;
+            }
+        }
         // 32-bit code restores the same registers, with a shorter encoding: two cycles at most.
         let near =
             |([low, high], [low_32, high_32]): (&[f64; 2], &[f64; 2])| low - 2.0 <= *high_32 && low_32 - 2.0 <= *high;
-        if wide.iter().zip(&narrow).all(near) {
+        if least[0].iter().zip(&least[1]).all(near) {
             return;
         }
-        apart.push([wide, narrow]);
     }
-    assert!(apart.is_empty(), "{apart:?}");
+    assert!(least.is_none(), "{least:?}");
     cyclescope_skipped::report_left_out("no interval of an overhead");
 }
 

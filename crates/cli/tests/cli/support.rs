@@ -125,10 +125,15 @@ pub fn first_with_cost(measure: impl FnMut() -> Value) -> Option<Value> {
 }
 
 /// Returns the first answer of a machine that is not too busy for most of what is asked, or the last.
-pub fn until_not_too_busy(mut measure: impl FnMut() -> Answer) -> Answer {
+pub fn until_not_too_busy(measure: impl FnMut() -> Answer) -> Answer {
+    measure_until(measure, |answer| answer.code != Some(5))
+}
+
+/// Returns the first answer that a quiet machine could give, or the last.
+pub fn measure_until(mut measure: impl FnMut() -> Answer, is_quiet: impl Fn(&Answer) -> bool) -> Answer {
     let mut last = measure();
     for _ in 1..ATTEMPTS {
-        if last.code != Some(5) {
+        if is_quiet(&last) {
             break;
         }
         last = measure();

@@ -1,6 +1,6 @@
 //! `run A --versus B`: two variants in the same rounds.
 
-use crate::support::{answer, cyclescope, folder, has, json};
+use crate::support::{answer, cyclescope, folder, has, json, measure_until};
 
 /// The difference of two variants; `None` if the machine is too noisy for a number.
 fn difference(line: &serde_json::Value) -> Option<[f64; 3]> {
@@ -162,7 +162,8 @@ fn caveat_comes_with_one_suggestion() {
     // No machine can measure a chain of divisions to a hundred-thousandth of a cycle in this
     // budget.
     let arguments = ["run", "--interval", "0.00001", "--budget", "0.001", "div rbx"];
-    let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
+    let measure = || answer(cyclescope(&arguments).env("NO_COLOR", "1"));
+    let said = measure_until(measure, |said| said.stdout.contains("interval_not_reached:"));
     assert_eq!(said.code, Some(5), "{said:?}");
     assert!(said.stdout.contains("interval_not_reached:") && said.stdout.contains("try: give more time"), "{said:?}");
 }

@@ -1,11 +1,23 @@
-//! The port cycles that a copy of a form takes on a set of ports, from a mix that keeps them all busy.
+//! A form beside a class, and the port cycles that a copy of it takes on the ports of the class.
 
-use crate::forms_survey::FittedMix;
+use crate::deciding_mix::MixLimits;
 use crate::port_labels::{PortBits, best_cycles};
 use crate::union_bounds::{SLOW_SHARE, TIME_SHARE};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
+use cyclescope_instr::mixes::mix::Mix;
+use cyclescope_instr::mixes::mix_timer::MixTime;
 use cyclescope_measure::result::record::Quantity;
+
+/// A timed mix of a form beside a class: the class is its first part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FittedMix {
+    pub(crate) mix: Mix,
+    pub(crate) time: MixTime,
+    /// The ports of the class.
+    pub(crate) blocked: PortBits,
+    pub(crate) limits: MixLimits,
+}
 
 /// Two sums of the same parts in another order differ by less, as a share.
 const ROUNDING: f64 = 1e-9;
