@@ -47,7 +47,7 @@ mod calibration;
 mod chain;
 mod cpu;
 mod pair;
-// A test of the library writes this file from its timing methods.
+// A test of the library writes its files from the timing methods.
 #[rustfmt::skip]
 pub mod pairs;
 mod unit;

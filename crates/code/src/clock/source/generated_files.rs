@@ -9,20 +9,96 @@ use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 use std::path::PathBuf;
 
-const HEAD: &str = "\
-//! The timing methods that user mode can run.
-//!
-//! Generated from those of the library by its test `generated_files_match_the_methods`.
+const GENERATED: &str = "Generated from those of the library by its test `generated_files_match_the_methods`.";
 
-use crate::cpu::Feature;
-use crate::pair::{Counts, CpuPair, CpuReading, Pair};
-use core::arch::asm;
-";
+/// A module of the crate with pairs that belong together.
+struct PairRoom {
+    name: &'static str,
+    /// What its pairs read, and after what.
+    about: &'static str,
+    /// Whether a method belongs here; each method for user mode belongs to one room.
+    holds: fn(&Clock) -> bool,
+}
 
-/// Text of the file with the pairs.
-fn pairs_file() -> String {
-    let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    HEAD.to_string() + &user.map(rust_pair).collect::<String>()
+const ROOMS: [PairRoom; 5] = [
+    PairRoom {
+        name: "core_counter",
+        about: "Methods that read a counter of core cycles.",
+        holds: |clock| counts_variant(clock) == "CoreCycles",
+    },
+    PairRoom {
+        name: "direct_tsc",
+        about: "Methods that start with the reading of the time stamp counter.",
+        holds: |clock| starts_tsc_with(clock, &[ClockStep::Rdtsc, ClockStep::Rdtscp]),
+    },
+    PairRoom {
+        name: "fenced_tsc",
+        about: "Methods that start with a fence, then read the time stamp counter.",
+        holds: |clock| starts_tsc_with(clock, &[ClockStep::Lfence, ClockStep::Mfence]),
+    },
+    PairRoom {
+        name: "serialized_tsc",
+        about: "Methods that start with a serialising instruction, then read the time stamp counter.",
+        holds: |clock| starts_tsc_with(clock, &[ClockStep::Cpuid, ClockStep::Serialize]),
+    },
+    PairRoom {
+        name: "system_clock",
+        about: "Methods that ask the system for the time.",
+        holds: |clock| clock.calls_system(),
+    },
+];
+
+/// Whether the method reads the TSC, and one of these steps is the first of its start.
+fn starts_tsc_with(clock: &Clock, steps: &[ClockStep]) -> bool {
+    clock.counts == Unit::TscTicks && clock.start.first().is_some_and(|first| steps.contains(first))
+}
+
+fn user_clocks() -> impl Iterator<Item = &'static Clock> {
+    ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0())
+}
+
+impl PairRoom {
+    fn clocks(&self) -> Vec<&'static Clock> {
+        user_clocks().filter(|clock| (self.holds)(clock)).collect()
+    }
+
+    /// Lines of `mod.rs` that declare the module, and those that export its pairs.
+    fn declare(&self) -> [String; 2] {
+        let clocks = self.clocks();
+        let system =
+            if clocks.iter().any(|clock| clock.calls_system()) { "#[cfg(target_os = \"linux\")]\n" } else { "" };
+        let types: Vec<String> = clocks.iter().map(|clock| type_name(clock)).collect();
+        let types = match &types[..] {
+            [one] => one.clone(),
+            several => format!("{{{}}}", several.join(", ")),
+        };
+        let name = self.name;
+        [format!("{system}mod {name};\n"), format!("{system}pub use {name}::{types};\n")]
+    }
+
+    /// Text of the module's file.
+    fn file(&self) -> String {
+        let clocks = self.clocks();
+        let cpu = if clocks.iter().any(|clock| reads_cpu(clock)) { "CpuPair, CpuReading, " } else { "" };
+        let pairs: String = clocks.into_iter().map(rust_pair).collect();
+        format!(
+            "//! {}\n//!\n//! {GENERATED}\n\nuse crate::cpu::Feature;\nuse crate::pair::{{Counts, {cpu}Pair}};\n\
+             use core::arch::asm;\n{pairs}",
+            self.about
+        )
+    }
+}
+
+/// Text of the file that declares the rooms.
+fn rooms_file() -> String {
+    let declared = ROOMS.map(|room| room.declare());
+    let modules: String = declared.iter().map(|[module, _]| module.as_str()).collect();
+    let exports: String = declared.iter().map(|[_, export]| export.as_str()).collect();
+    format!(
+        "//! The timing methods that user mode can run.\n//!\n//! {GENERATED}\n\n\
+         // A method is in the module of the clock that it reads. Those of the time stamp counter differ in\n\
+         // the instruction that starts them.\n{modules}\n{exports}"
+    )
 }
 
 /// Whether both readings tell their CPU.
@@ -37,9 +113,8 @@ fn rust_pair(clock: &Clock) -> String {
         |text: &str| text.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect::<String>();
     let [start, end] = [start, end].map(|body| indented(&body));
     let name = type_name(clock);
-    let system = if clock.calls_system() { "#[cfg(target_os = \"linux\")]\n" } else { "" };
     let include = include.split("\n\n").filter(|part| !part.trim().is_empty());
-    let include: String = include.map(|part| format!("\n{system}{}\n", part.trim())).collect();
+    let include: String = include.map(|part| format!("\n{}\n", part.trim())).collect();
     let about = comment_lines(&describe_method(clock), "/// ");
     let needs: Vec<String> =
         clock.required_features().iter().map(|feature| format!("Feature::{}", feature_variant(*feature))).collect();
@@ -51,7 +126,7 @@ fn rust_pair(clock: &Clock) -> String {
         let start = function("Reading before the measured code.", public, "start", &start);
         format!("{start}\n{}", function("Reading after the measured code.", public, "end", &end))
     };
-    let head = format!("{include}\n{about}{system}#[derive(Debug, Clone, Copy)]\npub struct {name};\n\n");
+    let head = format!("{include}\n{about}#[derive(Debug, Clone, Copy)]\npub struct {name};\n\n");
     // The trait has no readings with a parameter.
     if !parameter.is_empty() {
         return format!("{head}impl {name} {{\n{}}}\n", functions("pub "));
@@ -61,7 +136,7 @@ fn rust_pair(clock: &Clock) -> String {
          const NEEDS: &'static [Feature] = &[{needs}];\n",
         clock.name
     );
-    let pair = format!("{head}{system}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""));
+    let pair = format!("{head}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""));
     if !reads_cpu(clock) {
         return pair;
     }
@@ -135,8 +210,7 @@ fn comment_lines(lines: &[String], prefix: &str) -> String {
 
 /// Text of the header.
 fn header_file() -> String {
-    let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    let pairs: String = user.map(c_pair).collect();
+    let pairs: String = user_clocks().map(c_pair).collect();
     include_str!("header.txt")
         .replace("@MAJOR@", env!("CARGO_PKG_VERSION_MAJOR"))
         .replace("@MINOR@", env!("CARGO_PKG_VERSION_MINOR"))
@@ -217,13 +291,24 @@ fn intrinsics_body(clock: &Clock, side: ClockSide) -> Option<String> {
 
 #[test]
 fn generated_files_match_the_methods() {
-    for (file, text) in [("crates/clock/src/pairs.rs", pairs_file()), ("include/cyclescope.h", header_file())] {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let pairs = |name: &str| format!("crates/clock/src/pairs/{name}.rs");
+    let mut files = vec![("include/cyclescope.h".to_string(), header_file()), (pairs("mod"), rooms_file())];
+    files.extend(ROOMS.iter().map(|room| (pairs(room.name), room.file())));
+    for (file, text) in files {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(&file);
         if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
             std::fs::write(&path, &text).expect("a file");
         }
         let current = std::fs::read_to_string(&path).expect("a file");
         let command = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope-code --lib generated_files";
         assert!(current == text, "{file} does not match the methods; generate it again: {command}");
+    }
+}
+
+#[test]
+fn each_method_is_in_one_room() {
+    for clock in user_clocks() {
+        let rooms: Vec<&str> = ROOMS.iter().filter(|room| (room.holds)(clock)).map(|room| room.name).collect();
+        assert!(rooms.len() == 1, "{} is in {rooms:?}", clock.name);
     }
 }
