@@ -21,6 +21,7 @@ test machine::tsc::reads ...
 ok
 test result: FAILED. 7 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
 [failed] instr-1: not ok 2 - instr runs in ring 0
+[repeated] cli::figures::one: failed at first, passed when repeated
 ";
 
 #[test]
@@ -36,13 +37,14 @@ fn a_test_that_was_not_run_counts_as_skipped_with_its_reason() {
     let lines: Vec<&str> = output_text.lines().collect();
     assert!(output.status.success(), "{output_text}");
     // Ten ended as passed, two of them without running; a third was ignored.
-    assert_eq!(lines.last(), Some(&"8 passed, 2 failed, 3 skipped"), "{output_text}");
+    assert_eq!(lines.last(), Some(&"8 passed, 1 failed, 3 skipped, 1 repeated"), "{output_text}");
     for reason in [
         "[ignored] figures::figures: prints absolute times",
         "[skipped] worker::faults::pku: no protection keys",
         "[left out] worker::faults::all: the CPU lacks the feature: FS base",
         "[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP",
         "[failed] instr-1: not ok 2 - instr runs in ring 0",
+        "[repeated] cli::figures::one: failed at first, passed when repeated",
     ] {
         assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{output_text}");
     }
