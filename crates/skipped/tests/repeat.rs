@@ -4,20 +4,34 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A test program that fails at its first so many runs, and then runs what it is asked for.
-fn write_program(folder: &Path, name: &str, failures: usize) -> String {
+/// A simulated test program.
+#[derive(Clone, Copy)]
+struct TestProgram {
+    name: &'static str,
+    /// Number of runs that fail before one passes.
+    failures: usize,
+    /// Number of tests that pass then.
+    passed: usize,
+}
+
+/// The program of this name is among those that measure.
+const MEASURING: TestProgram = TestProgram { name: "cli", failures: 0, passed: 1 };
+const OTHER: TestProgram = TestProgram { name: "other", ..MEASURING };
+
+/// Writes a program. Returns cargo's line about it.
+fn write_program(folder: &Path, program: TestProgram) -> String {
+    let TestProgram { name, failures, passed } = program;
     let path = folder.join(format!("{name}-1"));
     let text = format!(
-        "#!/bin/sh\necho run \"$@\" >>'{0}.runs'\n[ \"$(wc -l <'{0}.runs')\" -gt {failures} ] && exit 0\n\
+        "#!/bin/sh\necho run \"$@\" >>'{0}.runs'\nif [ \"$(wc -l <'{0}.runs')\" -gt {failures} ]; then\n\
+         echo 'test result: ok. {passed} passed; 0 failed'; exit 0\nfi\n\
          printf 'failures:\\n\\n---- one::fails stdout ----\\n\\nfailures:\\n    one::fails\\n\\n'\nexit 101\n",
         path.display()
     );
     write_executable(&path, &text);
-    format!(
-        r#"{{"reason":"compiler-artifact","package_id":"path+file://{}#0.1.0","target":{{"kind":["test"],"name":"{name}"}},"profile":{{"test":true}},"executable":"{}","fresh":true}}"#,
-        folder.display(),
-        path.display()
-    )
+    let (folder, path) = (folder.display(), path.display());
+    format!(r#"{{"reason":"compiler-artifact","package_id":"path+file://{folder}#0.1.0","target":{{"kind":["test"],"#)
+        + &format!(r#""name":"{name}"}},"profile":{{"test":true}},"executable":"{path}","fresh":true}}"#)
 }
 
 fn write_executable(path: &Path, text: &str) {
@@ -25,12 +39,12 @@ fn write_executable(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a file");
 }
 
-/// Runs `.ci/test` on two programs that fail at first so many times: one that measures, and another one.
-fn run_tests(case: &str, measuring: usize, other: usize) -> (Output, String) {
+/// Runs `.ci/test` on a program that measures and another one. Returns its output, and the runs of the first.
+fn run_tests(case: &str, programs: [TestProgram; 2]) -> (Output, String) {
     let folder = std::env::temp_dir().join(format!("cyclescope-repeat-{case}-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
-    let built = [("cli", measuring), ("other", other)].map(|(name, failures)| write_program(&folder, name, failures));
-    std::fs::write(folder.join("built"), built.join("\n") + "\n").expect("a file");
+    let built: String = programs.iter().map(|program| write_program(&folder, *program) + "\n").collect();
+    std::fs::write(folder.join("built"), built).expect("a file");
     let cargo = folder.join("cargo");
     write_executable(&cargo, &format!("#!/bin/sh\ncat '{}/built'\n", folder.display()));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/test");
@@ -40,20 +54,32 @@ fn run_tests(case: &str, measuring: usize, other: usize) -> (Output, String) {
     (output, runs)
 }
 
-#[test]
-fn a_failed_measurement_is_repeated_once_and_named() {
-    let (output, runs) = run_tests("passes", 1, 0);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
-    assert!(text.contains("\n[repeated] cli::one::fails: failed at first, passed when repeated\n"), "{text}");
-    assert_eq!(runs, "run\nrun --exact one::fails\n");
-    let (output, runs) = run_tests("fails", 2, 0);
-    assert_eq!((output.status.code(), runs.lines().count()), (Some(1), 2), "{output:?}");
+/// Requires that the run fails, and that no test counts as repeated.
+fn require_failure(output: &Output) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("[repeated]"), "{output:?}");
 }
 
 #[test]
+fn a_failed_measurement_is_repeated_once_and_named() {
+    let (output, runs) = run_tests("passes", [TestProgram { failures: 1, ..MEASURING }, OTHER]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("\n[repeated] cli::one::fails: failed at first, passed when repeated\n"), "{text}");
+    assert_eq!(runs, "run\nrun --exact one::fails\n");
+    let (output, runs) = run_tests("fails", [TestProgram { failures: 2, ..MEASURING }, OTHER]);
+    require_failure(&output);
+    assert_eq!(runs.lines().count(), 2);
+}
+
+#[test]
+fn a_repetition_that_runs_nothing_is_a_failure() {
+    let (output, _) = run_tests("nothing", [TestProgram { failures: 1, passed: 0, ..MEASURING }, OTHER]);
+    require_failure(&output);
+}
+
+#[test]
 fn other_programs_are_not_repeated() {
-    let (output, _) = run_tests("other", 0, 1);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (output, _) = run_tests("other", [MEASURING, TestProgram { failures: 1, ..OTHER }]);
+    require_failure(&output);
 }
