@@ -282,7 +282,7 @@ fn slots_of_an_earlier_survey_are_taken() {
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     let [table, evidence] = ["instr.jsonl", "evidence"].map(path);
     let survey = answer(cyclescope(&["instr", "--quick", "--out", &table]).args(FORMS));
-    assert_eq!(survey.code, Some(0), "{survey:?}");
+    assert!(matches!(survey.code, Some(0 | 5)), "{survey:?}");
     let content = std::fs::read_to_string(&table).expect("a file");
     let mut rows = parse_lines(&content);
     // A number that no survey finds shows where it comes from.
