@@ -133,7 +133,7 @@ impl SiblingTarget<'_> {
     fn look_under_load(&mut self, phase: &AtomicU32, until: Instant) -> Result<TimedWidths, String> {
         let started = Instant::now();
         while phase.load(Ordering::Acquire) == STARTING && started.elapsed() < START_TIME {
-            std::thread::sleep(Duration::from_micros(200));
+            cyclescope_platform::time::sleep(Duration::from_micros(200));
         }
         let mut widths = self.look_at_width()?;
         while Instant::now() < until {

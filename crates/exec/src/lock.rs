@@ -123,7 +123,7 @@ pub(super) fn wait_for_file(file: &File, until: Instant) -> io::Result<bool> {
         if Instant::now() >= until {
             return Ok(false);
         }
-        std::thread::sleep(pause_after(begun.elapsed()));
+        cyclescope_platform::time::sleep(pause_after(begun.elapsed()));
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn join_within<T>(thread: JoinHandle<T>, time: Duration) -> Option<th
         if Instant::now() >= until {
             return None;
         }
-        thread::sleep(CHECK_INTERVAL);
+        cyclescope_platform::time::sleep(CHECK_INTERVAL);
     }
     Some(thread.join())
 }

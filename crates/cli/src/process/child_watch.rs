@@ -131,7 +131,7 @@ impl ChildWatch {
             if Instant::now() >= until {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "it was killed and does not end"));
             }
-            std::thread::sleep(POLL_INTERVAL);
+            cyclescope_platform::time::sleep(POLL_INTERVAL);
         }
         Ok(())
     }

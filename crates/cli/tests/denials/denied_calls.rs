@@ -37,7 +37,7 @@ const KNOWN_CALLS: &[KnownCall] = known_calls! {
     SYS_getrusage: &[]; SYS_gettid: &[]; SYS_ioctl: &[]; SYS_kill: &[]; SYS_landlock_create_ruleset: &[];
     SYS_landlock_restrict_self: &[]; SYS_lseek: &[]; SYS_madvise: MAPPING; SYS_memfd_create: DESCRIPTOR;
     SYS_mkdir: STORAGE; SYS_mkdirat: STORAGE; SYS_mmap: MAPPING; SYS_mprotect: MAPPING; SYS_mremap: MAPPING;
-    SYS_munmap: MAPPING; SYS_newfstatat: &[]; SYS_open: DESCRIPTOR; SYS_openat: DESCRIPTOR;
+    SYS_munmap: MAPPING; SYS_nanosleep: &[]; SYS_newfstatat: &[]; SYS_open: DESCRIPTOR; SYS_openat: DESCRIPTOR;
     SYS_perf_event_open: DESCRIPTOR; SYS_pidfd_open: DESCRIPTOR; SYS_pidfd_send_signal: &[];
     SYS_pipe2: DESCRIPTOR; SYS_poll: MAPPING; SYS_ppoll: MAPPING; SYS_prctl: &[]; SYS_pread64: &[libc::EIO];
     SYS_prlimit64: &[]; SYS_read: &[libc::EIO]; SYS_readlink: &[]; SYS_recvfrom: &[]; SYS_rename: STORAGE;

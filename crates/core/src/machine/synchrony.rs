@@ -175,7 +175,7 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [ExchangeLog], 
     let rounds = fitting.clamp(*BLOCKS_PER_CPU.start(), *BLOCKS_PER_CPU.end()) as u32;
     let time_of = |block: u32| started + time * block / (rounds * count);
     for round in 0..rounds {
-        std::thread::sleep(time_of(round * count).saturating_duration_since(Instant::now()));
+        cyclescope_platform::time::sleep(time_of(round * count).saturating_duration_since(Instant::now()));
         for turn in 0..count {
             // Each round begins with another CPU, so that no CPU always follows a slow one.
             let log = &mut logs[((turn + round) % count) as usize];

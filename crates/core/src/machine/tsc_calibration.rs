@@ -220,7 +220,7 @@ fn take_window(origin: &CalibrationOrigin, length: Duration) -> Vec<CalibrationP
         .map(|index| {
             // The first point is taken at once, the last one at the end of the window.
             let due = length * index as u32 / (WINDOW_POINTS as u32 - 1);
-            std::thread::sleep(due.saturating_sub(start.elapsed()));
+            cyclescope_platform::time::sleep(due.saturating_sub(start.elapsed()));
             let (ticks, nanos, width) = tightest_bracket();
             CalibrationPoint {
                 ticks: ticks.wrapping_sub(origin.ticks) as f64,

@@ -436,7 +436,7 @@ impl Executor for KernelExecutor {
     }
 
     fn pause(&mut self, time: Duration) {
-        std::thread::sleep(time);
+        cyclescope_platform::time::sleep(time);
     }
 
     fn counter_progress(&self) -> Option<CounterProgress> {

@@ -638,6 +638,6 @@ impl Executor for UserExecutor {
     }
 
     fn pause(&mut self, time: Duration) {
-        std::thread::sleep(time);
+        cyclescope_platform::time::sleep(time);
     }
 }

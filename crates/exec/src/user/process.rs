@@ -155,7 +155,7 @@ impl WorkerProcess {
             }
             // Kernels before 5.3 do not report the end, and a filter may refuse the call.
             if !waited {
-                std::thread::sleep(Duration::from_micros(200));
+                cyclescope_platform::time::sleep(Duration::from_micros(200));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Clocks of the system.
 
+use rustix::thread::{NanosleepRelativeResult, Timespec};
 use std::io;
+use std::time::{Duration, Instant};
 
 /// Name of the clock that [`read_steady_clock`] reads.
 pub const STEADY_CLOCK: &str = "CLOCK_MONOTONIC_RAW";
@@ -46,4 +48,61 @@ pub fn read_preemptions() -> Result<u64, String> {
         (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
     };
     if result == 0 { Ok(usage.ru_nivcsw as u64) } else { Err("getrusage failed".to_string()) }
+}
+
+/// Lets this thread rest for a time, or somewhat longer. Where a filter refuses the system call, the
+/// thread gives way to others instead: the standard library would panic.
+pub fn sleep(time: Duration) {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        if let NanosleepRelativeResult::Err(_) = rustix::thread::nanosleep(&left) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Refuses a system call to this thread.
+    fn refuse(call: i64) {
+        let step = |code: u32, k, jf| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let filter = [
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32, 1),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32, 0),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: the filter outlives both calls, which change only this thread.
+        let result = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn a_refused_sleep_takes_its_time_all_the_same() {
+        let slept = |is_refused: bool| {
+            let thread = std::thread::spawn(move || {
+                if is_refused {
+                    refuse(libc::SYS_nanosleep);
+                    refuse(libc::SYS_clock_nanosleep);
+                }
+                let begun = Instant::now();
+                sleep(Duration::from_millis(20));
+                begun.elapsed()
+            });
+            thread.join().expect("no panic")
+        };
+        assert!(slept(false) >= Duration::from_millis(20));
+        assert!(slept(true) >= Duration::from_millis(20));
+    }
 }

@@ -1,6 +1,7 @@
 //! Clocks of the system.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 
 /// Name of the clock that [`read_steady_clock`] reads.
@@ -38,4 +39,9 @@ pub fn read_clock_correction() -> Result<f64, String> {
 /// Windows does not report it.
 pub fn read_preemptions() -> Result<u64, String> {
     Err("Windows does not count it".to_string())
+}
+
+/// Lets this thread rest for a time, or somewhat longer.
+pub fn sleep(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -15,6 +15,8 @@ pub enum Act {
     Calls(&'static str),
     /// Names this item of a file.
     Names(&'static str, &'static str),
+    /// Names an item of another project by the end of its path.
+    NamesForeign(&'static [&'static str]),
     /// Names anything of these files and folders.
     Uses(Places),
     /// Calls one of these macros.
@@ -27,6 +29,8 @@ pub type Places = &'static [&'static str];
 /// The files that a claim is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Within {
+    /// All crates.
+    Everything,
     /// The library.
     Library,
     /// The studies.
@@ -91,6 +95,10 @@ fn acts(source: &Source, arrows: &Arrows, root: &Path, act: Act) -> BTreeSet<(St
         Act::Calls(method) => {
             in_modules(&|module| module.called.iter().filter(|name| *name == method).cloned().collect())
         }
+        Act::NamesForeign(end) => in_modules(&|module| {
+            let ends = |path: &Segments| path.len() >= end.len() && path[path.len() - end.len()..] == *end;
+            module.used.iter().filter(|path| ends(path)).map(|path| path.join("::")).collect()
+        }),
         Act::Names(of, item) => named(&|to, name| to == of && name == item),
         Act::Uses(of) => named(&|to, _| is_in(to, of)),
     }

@@ -187,7 +187,7 @@ pub fn wait_for(task: TaskNumber, deadline: Instant) -> io::Result<Option<(TaskN
         }
         match Instant::now() {
             now if now >= deadline => return Ok(None),
-            now if now >= active => std::thread::sleep(PASSIVE_WAIT),
+            now if now >= active => cyclescope_platform::time::sleep(PASSIVE_WAIT),
             _ => std::thread::yield_now(),
         }
     }

@@ -134,7 +134,7 @@ pub(super) fn start_counting(
             let remedy = "run it again; `cyclescope counters list` tells which events count";
             return Err(Failure::internal("the process that holds the counters did not start").with_remedy(remedy));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        cyclescope_platform::time::sleep(Duration::from_millis(5));
     }
     if !output.is_json() {
         output.write_line(format!("{opened} counters count until `cyclescope counters stop`"))?;
@@ -161,7 +161,7 @@ fn lock_for_resident(socket: &Path) -> Result<File, Failure> {
                 if ask_resident(socket, "status").is_ok() || begun.elapsed() > REQUEST_LIMIT {
                     return Err(already_counting());
                 }
-                std::thread::sleep(Duration::from_millis(5));
+                cyclescope_platform::time::sleep(Duration::from_millis(5));
             }
             Err(errno) => return Err(failed(&errno.into())),
         }

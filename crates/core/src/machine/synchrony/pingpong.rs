@@ -126,7 +126,7 @@ impl PingPongTable {
                 return false;
             }
             if since.get_or_insert_with(Instant::now).elapsed() > SPIN_TIME {
-                std::thread::sleep(NAP_TIME);
+                cyclescope_platform::time::sleep(NAP_TIME);
             }
         }
     }
