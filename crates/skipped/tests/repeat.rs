@@ -25,7 +25,8 @@ fn write_program(folder: &Path, program: TestProgram) -> String {
     let text = format!(
         "#!/bin/sh\necho run \"$@\" >>'{0}.runs'\nif [ \"$(wc -l <'{0}.runs')\" -gt {failures} ]; then\n\
          echo 'test result: ok. {passed} passed; 0 failed'; exit 0\nfi\n\
-         printf 'failures:\\n\\n---- one::fails stdout ----\\n\\nfailures:\\n    one::fails\\n\\n'\nexit 101\n",
+         printf 'failures:\\n\\n---- one::fails stdout ----\\n\\nfailures:\\n    one::fails\\n\\n'\n\
+         echo 'test result: FAILED. 0 passed; 1 failed;'; exit 101\n",
         path.display()
     );
     write_executable(&path, &text);
@@ -54,10 +55,12 @@ fn run_tests(case: &str, programs: [TestProgram; 2]) -> (Output, String) {
     (output, runs)
 }
 
-/// Requires that the run fails, and that no test counts as repeated.
-fn require_failure(output: &Output) {
+/// Requires that the run fails, and that it names these tests as repeated.
+fn require_failure(output: &Output, repeated: &[&str]) {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("[repeated]"), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let named: Vec<&str> = text.lines().filter(|line| line.starts_with("[repeated]")).collect();
+    assert_eq!(named, repeated, "{output:?}");
 }
 
 #[test]
@@ -68,18 +71,18 @@ fn a_failed_measurement_is_repeated_once_and_named() {
     assert!(text.contains("\n[repeated] cli::one::fails: failed at first, passed when repeated\n"), "{text}");
     assert_eq!(runs, "run\nrun --exact one::fails\n");
     let (output, runs) = run_tests("fails", [TestProgram { failures: 2, ..MEASURING }, OTHER]);
-    require_failure(&output);
+    require_failure(&output, &["[repeated] cli::one::fails: failed twice"]);
     assert_eq!(runs.lines().count(), 2);
 }
 
 #[test]
 fn a_repetition_that_runs_nothing_is_a_failure() {
     let (output, _) = run_tests("nothing", [TestProgram { failures: 1, passed: 0, ..MEASURING }, OTHER]);
-    require_failure(&output);
+    require_failure(&output, &[]);
 }
 
 #[test]
 fn other_programs_are_not_repeated() {
     let (output, _) = run_tests("other", [MEASURING, TestProgram { failures: 1, ..OTHER }]);
-    require_failure(&output);
+    require_failure(&output, &[]);
 }
