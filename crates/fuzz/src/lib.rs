@@ -191,9 +191,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a panic")]
-    fn a_reader_that_panics_is_found() {
+    fn a_reader_that_panics_is_found_with_its_input() {
         let read = |input: &[u8]| assert!(input.len() != 2);
-        fuzz_reader("planted", InputShape::Bytes, &[vec![1, 2, 3]], read);
+        let found = catch_unwind(|| fuzz_reader("planted", InputShape::Bytes, &[vec![1, 2, 3]], read));
+        let said = *found.expect_err("the reader panics").downcast::<String>().expect("a text");
+        let (what, file) = said.split_once("; see ").expect("the file of the finding");
+        assert!(what.ends_with("a panic"), "{said}");
+        assert_eq!(std::fs::read(file).expect("a file").len(), 2);
+        std::fs::remove_file(file).expect("a file");
     }
 }
