@@ -117,6 +117,26 @@ fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
 }
 
 #[test]
+fn a_function_whose_further_calls_only_take_another_time_is_named() {
+    if !has("cc") {
+        return;
+    }
+    // The first call loads from lines of many places, and later ones from one.
+    let source = Source::new(
+        "unsigned table[1 << 21];\n\
+         unsigned f(unsigned short *p) {\n\
+           unsigned x = 0;\n\
+           for (int i = 0; i < 1024; i++) { x = table[p[i] * 32u + (x & 1)]; p[i] = 0; }\n\
+           return x; }\n",
+    );
+    let line = source.run(&["--contents", "random"], &[5]);
+    let caveats = line["caveats"].as_array().expect("a list");
+    let text = caveats.iter().find(|caveat| caveat["code"] == "not_steady").expect("a caveat")["text"].to_string();
+    assert!(text.contains("the first call after a fresh start takes"), "{text}");
+    assert!(text.contains("The counts of instructions are the same"), "{text}");
+}
+
+#[test]
 fn code_that_is_not_compared_is_reported() {
     if !has("cc") {
         return;

@@ -122,12 +122,17 @@ pub(super) fn compare_call_paths(
 
 /// Adds the area of the counters, to which a free register points.
 fn add_counters(memory: &ProgramMemory) -> Option<(Register, ProgramMemory)> {
+    let area = MemoryArea::new(COUNTERS_BYTES, AreaFill::Bytes(vec![0]));
+    add_area(memory, MemoryArea { present: PagePresence::Everywhere, ..area })
+}
+
+/// Adds an area, to whose start a register points that no other area needs. `None` if all are taken.
+pub(super) fn add_area(memory: &ProgramMemory, area: MemoryArea) -> Option<(Register, ProgramMemory)> {
     let is_free = |number: &u8| !memory.areas.iter().any(|area| area.pointer.is_some_and(|at| at.register == *number));
     let register = (8..12).find(is_free)?;
-    let pointer = Some(AreaPointer { register, at: PointerPosition::Start });
-    let area = MemoryArea::new(COUNTERS_BYTES, AreaFill::Bytes(vec![0]));
     let mut memory = memory.clone();
-    memory.areas.push(MemoryArea { pointer, present: PagePresence::Everywhere, ..area });
+    let pointer = Some(AreaPointer { register, at: PointerPosition::Start });
+    memory.areas.push(MemoryArea { pointer, ..area });
     Some((Register::RAX + u32::from(register), memory))
 }
 

@@ -4,8 +4,10 @@
 //!
 //! The first call on fresh memory is compared with the second, which finds what the first one left
 //! there: a sorted array, say. Both calls find the same caches: all of the buffer and the top of the
-//! stack are written to just before. The quarters of repeated times have to be apart, so that no
-//! interrupt makes them differ.
+//! stack are written to just before, and the code has just been called, for the first call on another
+//! buffer with the same contents. Otherwise a program on the sibling that takes the caches would look
+//! like a difference. The quarters of repeated times have to be apart, so that no interrupt makes them
+//! differ.
 //!
 //! Calls of a new process are compared with calls some thousand later, which find what the function
 //! keeps, such as a table that has grown. Early calls may be slower, since predictors and caches
@@ -14,6 +16,7 @@
 //! Its limits: it sees only differences by half and by some hundred cycles, and compares first calls
 //! on no larger buffers than [`BUFFER_MOST`].
 
+use super::call_paths::add_area;
 use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::asm::parse_assembly;
@@ -24,6 +27,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_exec::{Executor, ProgramCall};
+use iced_x86::Register;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -67,10 +71,13 @@ pub(super) fn compare_first_calls(
     world: EntryState,
     memory: &ProgramMemory,
 ) -> Result<TimeVerdict, RunError> {
-    let Some(touch) = touching_code(memory) else { return Ok(TimeVerdict::Unknown) };
-    let init = [snippet.init(), &touch].concat();
-    let init_after_call = [snippet.init(), snippet.code(), &touch].concat();
-    let programs = [&init, &init_after_call].map(|init| {
+    let Some((touch, other, memory)) = prepare_buffers(memory) else { return Ok(TimeVerdict::Unknown) };
+    let init = snippet.init();
+    // A function keeps R14, which points to its buffer. Two words keep the stack aligned.
+    let on_other = [&parse_code(&format!("push r14; push r14; mov r14, {other:?}"))[..], init, snippet.code()].concat();
+    let before_first = [&on_other[..], &parse_code("pop r14; pop r14"), init, &touch].concat();
+    let before_second = [init, snippet.code(), &touch].concat();
+    let programs = [&before_first, &before_second].map(|init| {
         let recipe = ProgramRecipe { world, init, snippet: snippet.code(), copies: 1, ..ProgramRecipe::empty(clock) };
         recipe.build()
     });
@@ -152,9 +159,10 @@ fn is_longer(time: f64, other: f64) -> bool {
     time.is_finite() && time > LONGER * other + LONGER_UNITS
 }
 
-/// Code that writes to each line of the buffer and of the stack's top, and changes no contents.
-/// `None` if no buffer like a function's exists, or if it is too large.
-fn touching_code(memory: &ProgramMemory) -> Option<Vec<u8>> {
+/// Code that writes to each line of the buffer and of the stack's top, and changes no contents; and
+/// the memory with another buffer of the same contents, with its register. `None` if no buffer like a
+/// function's exists, if it is too large, or if no register is left.
+fn prepare_buffers(memory: &ProgramMemory) -> Option<(Vec<u8>, Register, ProgramMemory)> {
     let buffer = memory.areas.iter().find(|area| {
         area.pointer.is_some_and(|pointer| pointer.register == 14 && pointer.at == PointerPosition::Start)
     })?;
@@ -166,7 +174,13 @@ fn touching_code(memory: &ProgramMemory) -> Option<Vec<u8>> {
          lea rax, [rsp - {STACK_BYTES}]; 2: or dword ptr [rax], 0; add rax, 64; cmp rax, rsp; jb 2b",
         buffer.bytes
     );
-    Some(parse_assembly(&text).ok()?.bytes().to_vec())
+    let (other, memory) = add_area(memory, buffer.clone())?;
+    Some((parse_code(&text), other, memory))
+}
+
+/// Assembly of this file.
+fn parse_code(text: &str) -> Vec<u8> {
+    parse_assembly(text).expect("it is valid").bytes().to_vec()
 }
 
 /// Compares times of first and second calls in raw units.
