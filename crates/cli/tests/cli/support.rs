@@ -130,7 +130,7 @@ pub fn until_not_too_busy(measure: impl FnMut() -> Answer) -> Answer {
 }
 
 /// Returns the first answer that a quiet machine could give, or the last.
-pub fn measure_until(mut measure: impl FnMut() -> Answer, is_quiet: impl Fn(&Answer) -> bool) -> Answer {
+pub fn measure_until<T>(mut measure: impl FnMut() -> T, is_quiet: impl Fn(&T) -> bool) -> T {
     let mut last = measure();
     for _ in 1..ATTEMPTS {
         if is_quiet(&last) {
