@@ -11,13 +11,12 @@
 //! Its limits: code that is reached in other ways than by calls and branches, as by unwinding, is
 //! not followed. Addresses are not compared. Of vectors only the lowest element is.
 
+use super::added_area::add_area;
 use super::call_counts::{CallCounts, EARLY_CALLS, find_others, judge_growth, judge_numbers};
 use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::memory::{
-    AreaFill, AreaPointer, MemoryArea, PagePresence, PointerPosition, ProgramMemory,
-};
+use cyclescope_code::program::memory::{AreaFill, MemoryArea, PagePresence, ProgramMemory};
 use cyclescope_code::program::{
     COUNTERS_BYTES, CountComparison, CountedCall, DivisionCount, EntryState, FunctionCall, FunctionCode,
     FunctionCounters, LoopPlan, Program, ProgramRecipe,
@@ -124,16 +123,6 @@ pub(super) fn compare_call_paths(
 fn add_counters(memory: &ProgramMemory) -> Option<(Register, ProgramMemory)> {
     let area = MemoryArea::new(COUNTERS_BYTES, AreaFill::Bytes(vec![0]));
     add_area(memory, MemoryArea { present: PagePresence::Everywhere, ..area })
-}
-
-/// Adds an area, to whose start a register points that no other area needs. `None` if all are taken.
-pub(super) fn add_area(memory: &ProgramMemory, area: MemoryArea) -> Option<(Register, ProgramMemory)> {
-    let is_free = |number: &u8| !memory.areas.iter().any(|area| area.pointer.is_some_and(|at| at.register == *number));
-    let register = (8..12).find(is_free)?;
-    let mut memory = memory.clone();
-    let pointer = Some(AreaPointer { register, at: PointerPosition::Start });
-    memory.areas.push(MemoryArea { pointer, ..area });
-    Some((Register::RAX + u32::from(register), memory))
 }
 
 impl CallSeries<'_> {

@@ -16,18 +16,17 @@
 //! Its limits: it sees only differences by half and by some hundred cycles, and compares first calls
 //! on no larger buffers than [`BUFFER_MOST`].
 
-use super::call_paths::add_area;
+use super::added_area::add_area;
 use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::memory::{PointerPosition, ProgramMemory, StoreLifetime};
+use cyclescope_code::program::memory::{MemoryArea, PointerPosition, ProgramMemory, StoreLifetime};
 use cyclescope_code::program::{EntryState, LoopPlan, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_exec::{Executor, ProgramCall};
-use iced_x86::Register;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -71,12 +70,15 @@ pub(super) fn compare_first_calls(
     world: EntryState,
     memory: &ProgramMemory,
 ) -> Result<TimeVerdict, RunError> {
-    let Some((touch, other, memory)) = prepare_buffers(memory) else { return Ok(TimeVerdict::Unknown) };
-    let init = snippet.init();
-    // A function keeps R14, which points to its buffer. Two words keep the stack aligned.
-    let on_other = [&parse_code(&format!("push r14; push r14; mov r14, {other:?}"))[..], init, snippet.code()].concat();
-    let before_first = [&on_other[..], &parse_code("pop r14; pop r14"), init, &touch].concat();
-    let before_second = [init, snippet.code(), &touch].concat();
+    let Some(buffer) = find_buffer(memory) else { return Ok(TimeVerdict::Unknown) };
+    let Some((other, memory)) = add_area(memory, buffer.clone()) else { return Ok(TimeVerdict::Unknown) };
+    let (init, call) = (snippet.init(), snippet.code());
+    let touch = touching_code(buffer.bytes);
+    // R14 points to the buffer. Two words keep the stack aligned.
+    let to_other = parse_code(&format!("push r14; push r14; mov r14, {other:?}"));
+    let back = parse_code("pop r14; pop r14");
+    let before_first = [&to_other, init, call, &back, init, &touch].concat();
+    let before_second = [init, call, &touch].concat();
     let programs = [&before_first, &before_second].map(|init| {
         let recipe = ProgramRecipe { world, init, snippet: snippet.code(), copies: 1, ..ProgramRecipe::empty(clock) };
         recipe.build()
@@ -159,23 +161,21 @@ fn is_longer(time: f64, other: f64) -> bool {
     time.is_finite() && time > LONGER * other + LONGER_UNITS
 }
 
-/// Code that writes to each line of the buffer and of the stack's top, and changes no contents; and
-/// the memory with another buffer of the same contents, with its register. `None` if no buffer like a
-/// function's exists, if it is too large, or if no register is left.
-fn prepare_buffers(memory: &ProgramMemory) -> Option<(Vec<u8>, Register, ProgramMemory)> {
+/// The buffer of a function, which programs find in its initial state. `None` if it is too large.
+fn find_buffer(memory: &ProgramMemory) -> Option<&MemoryArea> {
     let buffer = memory.areas.iter().find(|area| {
         area.pointer.is_some_and(|pointer| pointer.register == 14 && pointer.at == PointerPosition::Start)
     })?;
-    if buffer.bytes > BUFFER_MOST || buffer.lifetime != StoreLifetime::Fresh {
-        return None;
-    }
-    let text = format!(
-        "mov rax, r14; lea rcx, [r14 + {}]; 1: or dword ptr [rax], 0; add rax, 64; cmp rax, rcx; jb 1b; \
-         lea rax, [rsp - {STACK_BYTES}]; 2: or dword ptr [rax], 0; add rax, 64; cmp rax, rsp; jb 2b",
-        buffer.bytes
-    );
-    let (other, memory) = add_area(memory, buffer.clone())?;
-    Some((parse_code(&text), other, memory))
+    (buffer.bytes <= BUFFER_MOST && buffer.lifetime == StoreLifetime::Fresh).then_some(buffer)
+}
+
+/// Code that writes to each line of a buffer of this size and of the stack's top, and changes no
+/// contents.
+fn touching_code(bytes: u64) -> Vec<u8> {
+    parse_code(&format!(
+        "mov rax, r14; lea rcx, [r14 + {bytes}]; 1: or dword ptr [rax], 0; add rax, 64; cmp rax, rcx; jb 1b; \
+         lea rax, [rsp - {STACK_BYTES}]; 2: or dword ptr [rax], 0; add rax, 64; cmp rax, rsp; jb 2b"
+    ))
 }
 
 /// Assembly of this file.

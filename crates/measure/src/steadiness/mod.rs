@@ -15,6 +15,7 @@
 //! Its limits: it runs in user mode only. What a snippet leaves in memory between the runs of a cold
 //! start is not compared.
 
+mod added_area;
 mod call_counts;
 mod call_paths;
 mod finding;
