@@ -23,7 +23,8 @@ pub struct MeasuredCommand {
 /// A snippet, in a worker with an executable of its own.
 pub const SNIPPET: MeasuredCommand =
     MeasuredCommand { arguments: &["run", "--quick", "--budget", "0.1", "imul rax, rax"], needs: None };
-/// A function with a chain much longer than what a core runs at once: a compiler, a process that loads the library, and workers that are its copies.
+/// A function: a compiler, a process that loads the library, and workers that are its copies. Its
+/// chain is much longer than what a core runs at once, so that a busy sibling hardly moves its cost.
 pub const FUNCTION: MeasuredCommand = MeasuredCommand {
     arguments: &["run", "--quick", "--budget", "0.1", "--c", "f.c", "--arg", "a=1000"],
     needs: Some("cc"),
