@@ -35,6 +35,9 @@ const BLOCKS: u32 = 4;
 /// A reading above this multiple of the median plus two steps of the clock contains something else:
 /// an interrupt or another program.
 pub(crate) const BEYOND: f64 = 1.5;
+/// If the ruler changes by more than this share, the readings in between are doubtful.
+#[cfg(feature = "std")]
+pub(crate) const MOVED: f64 = 0.01;
 /// Core cycles per multiplication, above which each waited for the one before.
 const FREE: f64 = 1.5;
 /// Cycles by which the measured latency of a multiplication may differ from a whole number. The number

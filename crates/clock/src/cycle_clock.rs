@@ -6,13 +6,13 @@
 //! (Raptor Cove). In a longer span it may change and come back. A single such span may then be wrong, but
 //! the mean of many spans is right.
 
-use crate::calibration::{Calibration, Scale};
+use crate::calibration::{Calibration, MOVED, Scale};
 use crate::chain::{BLOCK, multiplications};
 use crate::cpu::CpuNumberReader;
 use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
-use crate::thread::{MOVED, Method, steady};
+use crate::thread::{Method, steady};
 use crate::unit::{CoreCycles, Ticks};
 use std::cell::Cell;
 use std::vec::Vec;

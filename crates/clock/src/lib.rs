@@ -69,6 +69,8 @@ mod nested_overhead;
 #[cfg(feature = "std")]
 mod region;
 #[cfg(feature = "std")]
+mod region_figures;
+#[cfg(feature = "std")]
 mod region_reading;
 #[cfg(feature = "std")]
 mod report;
@@ -76,6 +78,10 @@ mod report;
 mod running;
 #[cfg(feature = "std")]
 mod thread;
+#[cfg(feature = "std")]
+mod thread_readings;
+#[cfg(feature = "std")]
+mod usual_time;
 
 #[cfg(feature = "std")]
 pub use at_end::{AtEnd, report_at_end};

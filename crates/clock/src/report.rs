@@ -4,7 +4,8 @@ use crate::calibration::{BEYOND, Calibration};
 use crate::histogram::Histogram;
 use crate::nested_overhead::NestedOverhead;
 use crate::pair::Pair;
-use crate::thread::{self, Kept, Method};
+use crate::region_figures::RegionFigures;
+use crate::thread::{self, Method};
 use crate::unit::CoreCycles;
 use core::fmt;
 use std::string::{String, ToString};
@@ -130,8 +131,8 @@ pub fn report() -> Report {
     let nested = overhead.mean();
     let bare = global.bare.get().copied().unwrap_or_default();
     let executed = || kept.iter().filter(|kept| kept.timed() > 0);
-    let executions = executed().map(Kept::count).sum::<u64>().max(1);
-    let timed = executed().map(Kept::timed).sum::<u64>().max(1);
+    let executions = executed().map(RegionFigures::count).sum::<u64>().max(1);
+    let timed = executed().map(RegionFigures::timed).sum::<u64>().max(1);
     let converting = global.converting.load(Ordering::Relaxed) as f64 * calibration.scale.cycles;
     let directly = executed().map(|kept| kept.direct).sum::<u64>().min(timed) as f64 / timed as f64;
     let taken = overhead.cost(directly).0 * timed as f64 / executions as f64;
@@ -167,8 +168,8 @@ impl UsualCycles {
 }
 
 impl Row {
-    fn new(kept: &Kept, calibration: &Calibration, overhead: &NestedOverhead) -> Row {
-        let Kept { name, cycles: around, alone, moved, spread, .. } = kept;
+    fn new(kept: &RegionFigures, calibration: &Calibration, overhead: &NestedOverhead) -> Row {
+        let RegionFigures { name, cycles: around, alone, moved, spread, .. } = kept;
         // Where the choice was made at all executions around others, those alone are a sample of all.
         let is_sampled = kept.inner_parents == 0;
         let is_alone = is_sampled && alone.count >= ENOUGH_ALONE || around.count == 0;
@@ -350,7 +351,7 @@ mod tests {
             overhead.add(readings, CoreCycles(pair));
         }
         let width = |readings: f64| {
-            let mut kept = Kept { together: EXECUTIONS * EXECUTIONS / readings, ..Kept::default() };
+            let mut kept = RegionFigures { together: EXECUTIONS * EXECUTIONS / readings, ..RegionFigures::default() };
             (0..EXECUTIONS as u32).for_each(|_| kept.cycles.add(150.0));
             let [low, high] = Row::new(&kept, &calibration, &overhead).cycles.interval;
             high.0 - low.0
@@ -375,7 +376,7 @@ mod tests {
     fn a_table_has_eighty_columns_for_any_numbers() {
         let calibration = Calibration::measure::<Method>();
         let row = |cycles: f64| {
-            let mut kept = Kept { name: "a_region_of_20_chars".into(), ..Kept::default() };
+            let mut kept = RegionFigures { name: "a_region_of_20_chars".into(), ..RegionFigures::default() };
             (0..200).for_each(|number| kept.cycles.add(cycles + f64::from(number)));
             kept.own = Some(kept.cycles.clone());
             kept.within = 1_234_567;

@@ -1,28 +1,25 @@
-//! Readings of a thread: kept raw until there are many, then converted to core cycles with the
-//! ruler.
+//! The state of a thread: its counts, and when its readings are converted to core cycles with the ruler.
 
-use crate::calibration::{BEYOND, Calibration, Scale, time_of_each};
+use crate::calibration::{Calibration, MOVED, Scale, time_of_each};
 use crate::cpu::CpuNumberReader;
-use crate::execution_sampling::{ExecutionSampling, SAMPLED, SamplingRole, UntimedCounts};
-use crate::histogram::Histogram;
+use crate::execution_sampling::{ExecutionSampling, SamplingRole};
 use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading, PracticeReadings};
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
-use crate::region_reading::{LAST_REGION, RegionReading, RulerReading, WORDS};
+use crate::region_figures::RegionFigures;
+use crate::region_reading::{LAST_REGION, RegionReading, RulerReading};
+use crate::thread_readings::{OwnerTurn, ThreadReadings, locked};
 use crate::unit::CoreCycles;
-use std::boxed::Box;
+use crate::usual_time::UsualTime;
 use std::cell::Cell;
-use std::string::String;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread_local;
 use std::vec::Vec;
 
 /// The timing method of all regions.
 pub(crate) type Method = LfenceRdtscLfence;
 
-/// Readings that a thread keeps before conversion.
-const KEPT: usize = 512;
 /// Least time between readings of the ruler, as a multiple of their duration.
 const RARE: u64 = 100;
 /// This multiple after a thread's first reading of the ruler, and the number of readings after
@@ -33,8 +30,6 @@ const AS_OFTEN: u64 = 4;
 /// Most time of a conversion with a reading of the ruler, as a multiple of the ruler's own time. It
 /// took 1.6 times that (Zen 5), and a second attempt to read the ruler takes once more.
 const WITH_CONVERSION: f64 = 3.0;
-/// If the ruler changes by more than this share, the readings in between are doubtful.
-pub(crate) const MOVED: f64 = 0.01;
 /// Most attempts to read the ruler undisturbed.
 const TRIES: usize = 3;
 /// A region number whose readings are discarded.
@@ -44,72 +39,6 @@ pub(crate) const NOWHERE: u32 = LAST_REGION;
 /// by 0.3 ticks.
 const PRACTICE_ROUNDS: usize = 7;
 const PRACTICE_LONGER: u32 = 9;
-
-/// Figures of a region.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
-    pub name: String,
-    pub cycles: Histogram,
-    /// The same of executions in which none was timed. They are not in `cycles`.
-    pub alone: Histogram,
-    /// Executions that were not timed, or whose time counts for nothing.
-    pub untimed: u64,
-    /// Cycles outside the executions of regions in it; `None` if there were none.
-    pub own: Option<Histogram>,
-    /// Timed executions that ended in it, and those of them that were in no other one in it.
-    pub within: u64,
-    pub direct: u64,
-    /// Untimed executions that ended in those of `cycles` and of `alone`.
-    pub untimed_within: u64,
-    pub within_alone: u64,
-    /// Executions around others for which the choice was made further out. Those of `alone` then are
-    /// no sample of all.
-    pub inner_parents: u64,
-    /// Executions between differing readings of the ruler.
-    pub moved: u64,
-    /// Executions that began on one CPU and ended on another.
-    pub migrated: u64,
-    /// Sum of the ruler's spread over executions.
-    pub spread: f64,
-    /// Sum of the squares of the numbers of executions between two readings of the ruler. Their
-    /// errors are the same.
-    pub together: f64,
-}
-
-impl Kept {
-    /// Adds a reading, with its core cycles, and those of them outside the executions in it.
-    fn add(&mut self, reading: &RegionReading, [all, own]: [CoreCycles; 2]) {
-        if reading.role == SamplingRole::First {
-            self.untimed += 1;
-            return;
-        }
-        if reading.role == SamplingRole::Alone {
-            self.alone.add(all.0);
-            self.within_alone += u64::from(reading.untimed) + u64::from(reading.within);
-            return;
-        }
-        if reading.direct > 0 {
-            self.own.get_or_insert_with(|| self.cycles.clone());
-            self.inner_parents += u64::from(reading.role == SamplingRole::Inner);
-        }
-        if let Some(histogram) = &mut self.own {
-            histogram.add(own.0);
-        }
-        self.cycles.add(all.0);
-        self.within += u64::from(reading.within);
-        self.direct += u64::from(reading.direct);
-        self.untimed_within += u64::from(reading.untimed);
-    }
-
-    /// Executions whose cycles are known, and all.
-    pub(crate) fn timed(&self) -> u64 {
-        self.cycles.count + self.alone.count
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.timed() + self.untimed
-    }
-}
 
 /// State that all threads share.
 #[derive(Debug)]
@@ -122,31 +51,9 @@ pub(crate) struct Global {
     pub lost: AtomicU64,
     /// Ticks of all threads for conversions and the ruler.
     pub converting: AtomicU64,
-    regions: Mutex<Vec<Kept>>,
+    regions: Mutex<Vec<RegionFigures>>,
     overhead: Mutex<NestedOverhead>,
-    threads: Mutex<Vec<Arc<Shared>>>,
-}
-
-/// A thread's readings. Other threads may convert them too.
-#[derive(Debug)]
-struct Shared {
-    readings: Box<[[AtomicU64; WORDS]]>,
-    /// Number of readings. Only the thread itself adds to them.
-    number: AtomicUsize,
-    untimed: UntimedCounts,
-    consumed: Mutex<Consumed>,
-}
-
-#[derive(Debug, Default)]
-struct Consumed {
-    /// Number of converted readings.
-    number: usize,
-    /// Last reading of the ruler.
-    ruler: Option<RulerReading>,
-    /// Executions since then, by region.
-    since: Vec<u64>,
-    /// Executions that were not timed, by region.
-    untimed: Vec<u64>,
+    threads: Mutex<Vec<Arc<ThreadReadings>>>,
 }
 
 /// A thread's counts, at a moment.
@@ -173,7 +80,7 @@ const UPPER: u64 = 1 << 32;
 
 /// The state of a thread.
 pub(crate) struct Thread {
-    shared: Arc<Shared>,
+    readings: Arc<ThreadReadings>,
     ended: Cell<u64>,
     nested: Cell<u64>,
     away: Cell<u64>,
@@ -202,40 +109,11 @@ pub(crate) struct Thread {
     is_moving: Cell<bool>,
 }
 
-/// The time of something that happens often, without that of other programs which run meanwhile.
-#[derive(Debug, Default)]
-struct UsualTime {
-    sum: Cell<f64>,
-    number: Cell<f64>,
-}
-
-impl UsualTime {
-    /// Counts this number of times, which took this long together; returns what they took themselves.
-    /// What is far beyond the mean is another program's.
-    fn count(&self, took: f64, number: f64) -> f64 {
-        let usual = self.sum.get() / self.number.get() * number;
-        let own = if self.number.get() > 0.0 { took.min(BEYOND * usual) } else { took };
-        self.sum.set(self.sum.get() + own);
-        self.number.set(self.number.get() + number);
-        if own < took {
-            // What takes longer from now on is soon usual.
-            self.sum.set(self.sum.get() / 2.0);
-            self.number.set(self.number.get() / 2.0);
-        }
-        own
-    }
-}
-
 thread_local! {
     static THREAD: Thread = Thread::new();
 }
 
 static GLOBAL: OnceLock<Global> = OnceLock::new();
-
-/// Takes a lock, even if a thread panicked while holding it: no invariant spans two of its uses.
-fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Calls a function with the thread's state; returns `None` if the state has been dropped.
 #[inline(always)]
@@ -243,7 +121,7 @@ pub(crate) fn thread<T>(call: impl FnOnce(&Thread) -> T) -> Option<T> {
     THREAD.try_with(call).ok()
 }
 
-/// ThreadCounts a reading that could not be kept.
+/// Counts a reading that could not be kept.
 #[cold]
 pub(crate) fn lose() {
     global().lost.fetch_add(1, Ordering::Relaxed);
@@ -277,7 +155,7 @@ pub(crate) fn number_of(name: &str) -> u32 {
     let began = Method::start();
     let mut regions = locked(&global().regions);
     let place = regions.iter().position(|region| region.name == name).unwrap_or_else(|| {
-        regions.push(Kept { name: name.into(), ..Kept::default() });
+        regions.push(RegionFigures { name: name.into(), ..RegionFigures::default() });
         regions.len() - 1
     });
     drop(regions);
@@ -286,16 +164,16 @@ pub(crate) fn number_of(name: &str) -> u32 {
 }
 
 /// All regions, with the readings of all threads so far.
-pub(crate) fn all() -> Vec<Kept> {
+pub(crate) fn all() -> Vec<RegionFigures> {
     let global = global();
     thread(|thread| {
         let began = Method::start();
         thread.take_in(None, true);
         thread.add_away(Method::end().wrapping_sub(began));
     });
-    let threads: Vec<Arc<Shared>> = locked(&global.threads).clone();
-    for shared in threads {
-        shared.consume(global, None, ReadingOwner::Other);
+    let threads: Vec<Arc<ThreadReadings>> = locked(&global.threads).clone();
+    for readings in threads {
+        readings.consume(&global.regions, None, None);
     }
     locked(&global.regions).clone()
 }
@@ -307,15 +185,9 @@ pub(crate) fn overhead() -> NestedOverhead {
 
 impl Thread {
     fn new() -> Thread {
-        let shared = Arc::new(Shared {
-            readings: (0..KEPT).map(|_| Default::default()).collect(),
-            number: AtomicUsize::new(0),
-            untimed: UntimedCounts::new(),
-            consumed: Mutex::default(),
-        });
         let cpu_reader = CpuNumberReader::detect();
         Thread {
-            shared,
+            readings: Arc::new(ThreadReadings::new()),
             ended: Cell::new(0),
             nested: Cell::new(0),
             away: Cell::new(0),
@@ -365,7 +237,7 @@ impl Thread {
     /// Counts an execution that is not timed; returns whether there is a count for the region.
     #[inline(always)]
     pub(crate) fn count_untimed(&self, region: u32) -> bool {
-        let is_counted = self.shared.untimed.add(region);
+        let is_counted = self.readings.count_untimed(region);
         self.untimed.set(self.untimed.get().wrapping_add(u64::from(is_counted)));
         is_counted
     }
@@ -425,24 +297,10 @@ impl Thread {
         let lower = u64::from((counts.ended as u32).wrapping_add(1));
         self.ended.set((before.ended & !(UPPER - 1)).wrapping_add(UPPER) | lower);
         self.nested.set(before.nested.wrapping_add(ticks));
-        let kept = self.keep(reading);
+        let kept = self.readings.keep(reading);
         if !kept || now >= self.due.get() {
             self.full((!kept).then_some(reading));
         }
-    }
-
-    /// Keeps a reading if there is room; returns whether there was.
-    #[inline(always)]
-    fn keep(&self, reading: RegionReading) -> bool {
-        let shared = &*self.shared;
-        let number = shared.number.load(Ordering::Relaxed);
-        let Some([first, second]) = reading.packed() else { return false };
-        let Some([first_word, second_word]) = shared.readings.get(number) else { return false };
-        first_word.store(first, Ordering::Relaxed);
-        second_word.store(second, Ordering::Relaxed);
-        // A thread that sees the number also sees the reading.
-        shared.number.store(number + 1, Ordering::Release);
-        true
     }
 
     /// Converts the kept readings, and one that found no room.
@@ -464,10 +322,11 @@ impl Thread {
         let began = Method::start();
         let global = global();
         if self.due.get() == 0 {
-            locked(&global.threads).push(self.shared.clone());
+            locked(&global.threads).push(self.readings.clone());
         }
         let due = now || began >= self.due.get();
-        let converted = self.shared.consume(global, last, ReadingOwner::This { thread: self, due });
+        let owner = OwnerTurn { due, read_ruler: &|| self.read_ruler(global) };
+        let converted = self.readings.consume(&global.regions, last, Some(owner));
         let ended = Method::end();
         // More is the time of other programs.
         let took = ended.wrapping_sub(began).min(longest_reading(&global.calibration));
@@ -529,7 +388,7 @@ impl Thread {
                 [1, PRACTICE_LONGER].map(|executions| {
                     let away = self.away.get();
                     let ticks = practice(executions);
-                    self.shared.number.store(0, Ordering::Relaxed);
+                    self.readings.clear();
                     [ticks, ticks.wrapping_sub(self.away.get().wrapping_sub(away))]
                 })
             });
@@ -553,82 +412,11 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if self.shared.number.load(Ordering::Relaxed) > 0 || self.due.get() > 0 {
+        if self.readings.has_any() || self.due.get() > 0 {
             self.take_in(None, true);
-            locked(&global().threads).retain(|shared| !Arc::ptr_eq(shared, &self.shared));
+            locked(&global().threads).retain(|readings| !Arc::ptr_eq(readings, &self.readings));
         }
     }
-}
-
-impl Shared {
-    /// Converts the thread's readings, and one that found no room. Only the thread itself may reset
-    /// the list and read the ruler, which belongs to its CPU. Returns the number of readings.
-    fn consume(&self, global: &Global, last: Option<RegionReading>, owner: ReadingOwner<'_>) -> usize {
-        let mut consumed = locked(&self.consumed);
-        let before = consumed.ruler;
-        if before.is_none() && matches!(owner, ReadingOwner::Other) {
-            return 0;
-        }
-        let number = self.number.load(Ordering::Acquire);
-        let kept = self.readings.get(consumed.number..number).unwrap_or_default();
-        let unpacked = |words: &[AtomicU64; WORDS]| {
-            RegionReading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
-        };
-        let readings: Vec<RegionReading> = kept.iter().map(unpacked).chain(last).collect();
-        consumed.number = number;
-        let mut read = false;
-        if let ReadingOwner::This { thread, due } = owner {
-            consumed.number = 0;
-            self.number.store(0, Ordering::Relaxed);
-            read = due || before.is_none();
-            if read {
-                consumed.ruler = Some(thread.read_ruler(global));
-            }
-        }
-        let Some(now) = consumed.ruler else { return 0 };
-        let before = before.unwrap_or(now);
-        let converted = readings.len();
-        let changed = (now.scale.cycles / before.scale.cycles - 1.0).abs();
-        let spread = before.scale.spread.max(now.scale.spread).max(changed);
-        let mut regions = locked(&global.regions);
-        for reading in readings {
-            let place = (reading.region as usize).wrapping_sub(1);
-            let Some(region) = regions.get_mut(place) else { continue };
-            region.add(&reading, before.convert(&now, &reading));
-            region.spread += spread;
-            if consumed.since.len() <= place {
-                consumed.since.resize(place + 1, 0);
-            }
-            if let Some(since) = consumed.since.get_mut(place) {
-                *since += 1;
-            }
-        }
-        consumed.untimed.resize(SAMPLED, 0);
-        for (place, (counted, now)) in consumed.untimed.iter_mut().zip(self.untimed.all()).enumerate() {
-            // Numbers of regions begin at 1.
-            if let Some(region) = place.checked_sub(1).and_then(|place| regions.get_mut(place)) {
-                region.untimed += now - *counted;
-                *counted = now;
-            }
-        }
-        if read {
-            let since = std::mem::take(&mut consumed.since);
-            for (region, number) in regions.iter_mut().zip(since) {
-                region.together += (number as f64).powi(2);
-                region.moved += if changed > MOVED { number } else { 0 };
-            }
-        }
-        converted
-    }
-}
-
-/// Whether the thread that converts readings took them.
-#[derive(Clone, Copy)]
-enum ReadingOwner<'a> {
-    /// It did, and whether the ruler is due.
-    This { thread: &'a Thread, due: bool },
-    /// Another thread did.
-    Other,
 }
 
 /// Ticks that a reading of the ruler takes, with the conversion of readings and the measurement of
@@ -657,15 +445,6 @@ mod tests {
     use super::*;
     use crate::unit::Ticks;
 
-    /// The readings that a thread has kept.
-    fn kept(thread: &Thread) -> Vec<RegionReading> {
-        let number = thread.shared.number.load(Ordering::Relaxed);
-        let words = thread.shared.readings.iter().take(number);
-        words
-            .map(|words| RegionReading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed))))
-            .collect()
-    }
-
     #[test]
     fn the_cycles_of_a_region_are_its_own_and_those_of_the_regions_in_it() {
         // A tick is two cycles. A pair takes 40 ticks, and an execution 50 more around it.
@@ -688,7 +467,7 @@ mod tests {
 
         let scale = Scale { cycles: 2.0, pair: Ticks(pair as f64), spread: 0.0 };
         let ruler = RulerReading { scale, overhead: CoreCycles(2.0 * (pair + around) as f64) };
-        let cycles: Vec<_> = kept(&thread).iter().map(|reading| ruler.convert(&ruler, reading)).collect();
+        let cycles: Vec<_> = thread.readings.kept().iter().map(|reading| ruler.convert(&ruler, reading)).collect();
         let expected = [own[2], own[1] + 2 * own[2], own[0] + 2 * own[1] + 4 * own[2]].map(|all| 2.0 * all as f64);
         let own = own.map(|own| 2.0 * own as f64);
         let third = [expected[0], own[2]];
@@ -724,17 +503,6 @@ mod tests {
             thread.take_in(None, true);
             assert_eq!(thread.counts(), before);
         });
-    }
-
-    #[test]
-    fn the_time_of_other_programs_is_not_counted() {
-        let time = UsualTime::default();
-        let count = |(took, number)| time.count(took, number);
-        assert_eq!([(100.0, 1.0), (250.0, 2.0), (9_000.0, 3.0)].map(count), [100.0, 250.0, 525.0]);
-        (0..20).for_each(|_| assert!(count((100.0, 1.0)) == 100.0));
-        // Something that takes longer from now on is soon counted as such.
-        (0..20).for_each(|_| assert!(count((1_000.0, 1.0)) > 100.0));
-        assert_eq!(count((1_000.0, 1.0)), 1_000.0);
     }
 
     #[test]
