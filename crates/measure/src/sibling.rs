@@ -17,8 +17,8 @@
 //!   never count, and visits are added until enough others do (`SHARED_VISITS_POLICY`).
 //! - `instr`: if all readings of a program were shared, in every pass (`shared_core_caveat` in
 //!   `instr/src/rows/row_analysis.rs`). Measures cycles of links, layouts and forms again
-//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`). Mixes are refused if they have
-//!   no other reading after retries (`MIX_RETRY_POLICY` in `instr/src/mixes/mix_timer.rs`).
+//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`), and waits for its fillers and for
+//!   forms and mixes that have no other reading ([`SiblingWait`]). Mixes without one are refused.
 //! - `uarch`: if more than a tenth of a test's layouts were shared, also the second time
 //!   (`BusyShare` in `uarch/src/conditions.rs`). Measures the test again once, and parts of it
 //!   more often (the policies in `conditions.rs`, `overlap.rs`, `cost.rs`, `level_curves.rs`).
@@ -153,6 +153,55 @@ impl Retries {
     }
 }
 
+/// How long many measurements together wait for a sibling that rests now and then. Siblings in clouds
+/// were busy for up to a second at a time, and 60 % of the time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SiblingWait {
+    /// What is left of the time.
+    left: Duration,
+    /// Time without a result since the last one.
+    vain: Duration,
+    /// When the present retry began.
+    began: Option<Duration>,
+}
+
+/// The pause before a retry that waits.
+const WAIT_PAUSE: Duration = Duration::from_millis(10);
+/// A sibling that rests at no retry for this long does not rest at all.
+const RESTLESS: Duration = Duration::from_secs(10);
+
+impl SiblingWait {
+    /// A wait of at most this time in all.
+    pub fn new(most: Duration) -> SiblingWait {
+        SiblingWait { left: most, vain: Duration::ZERO, began: None }
+    }
+
+    /// Whether a measurement that the sibling disturbed may run again; if so, after a pause. `gained` says
+    /// whether this try had a result, be it for a part.
+    pub fn pause_before_retry(&mut self, executor: &mut dyn Executor, gained: bool) -> bool {
+        if self.left.is_zero() {
+            return false;
+        }
+        let now = executor.now();
+        let took = self.began.map_or(Duration::ZERO, |began| now.saturating_sub(began));
+        self.left = self.left.saturating_sub(took);
+        self.vain = if gained { Duration::ZERO } else { self.vain + took };
+        let may = self.left > Duration::ZERO && self.vain < RESTLESS;
+        self.began = may.then_some(now);
+        if may {
+            executor.pause(WAIT_PAUSE);
+        }
+        may
+    }
+
+    /// Ends the retries of a measurement that has its result: the time until the next one does not count.
+    pub fn end_retries(&mut self) {
+        if self.began.take().is_some() {
+            self.vain = Duration::ZERO;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,5 +274,24 @@ mod tests {
             [0, 3600, 3600, 3600].map(|s| retries.pause_before_retry(&mut machine, Duration::from_secs(s))),
             [false, true, true, false]
         );
+    }
+    #[test]
+    fn a_wait_ends_with_its_time_or_for_a_sibling_that_never_rests() {
+        let mut machine = SimulatedExecutor::new(Scenario::default(), 1);
+        let mut count = |most: u64, gained: bool| {
+            let mut wait = SiblingWait::new(Duration::from_secs(most));
+            let tries = (0..).take_while(|_| wait.pause_before_retry(&mut machine, gained)).count();
+            (tries, wait)
+        };
+        let ((all, _), (vain, mut restless)) = (count(60, true), count(60, false));
+        // 60 and 10 s in pauses of 10 ms.
+        assert!((5_990..=6_001).contains(&all) && (998..=1_001).contains(&vain), "{all} {vain}");
+        // It stays so until a measurement has its result at a retry.
+        assert!(!restless.pause_before_retry(&mut machine, false));
+        let mut wait = SiblingWait::new(Duration::from_secs(60));
+        assert!(wait.pause_before_retry(&mut machine, false));
+        wait.end_retries();
+        machine.pause(Duration::from_secs(3600));
+        assert!(wait.pause_before_retry(&mut machine, false));
     }
 }
