@@ -136,7 +136,7 @@ pub struct ProgramTimer<'a> {
 const CALL_LENGTHS: [u64; 3] = [1, 2, 4];
 /// Upper limit of programs per round.
 const ROUND_PROGRAMS: usize = 14;
-/// Calls of the ruler and the width sentinel at the start of a round.
+/// Calls of the ruler and the width sentinel at the start of a round. The sentinel gets its untimed call here.
 const RULER_CALLS: usize = column::BRIEF;
 /// Iterations of the ruler's long loop per iteration of a probe.
 const PROBE_DIVISOR: u64 = 3;
@@ -276,7 +276,8 @@ impl<'a> ProgramTimer<'a> {
         let first = RULER_CALLS + usize::from(wake_up.is_some());
         let mut calls = ruler.to_vec();
         calls.extend(&wake_up_calls);
-        calls.push(probe);
+        // A sibling may be busy for a part of the round, so each program is between two sentinels.
+        calls.extend([probe, sentinel]);
         let start = calls.len();
         for (index, timed) in programs.iter().enumerate() {
             // An untimed call: other programs have trained the branch predictors since the previous
@@ -286,14 +287,13 @@ impl<'a> ProgramTimer<'a> {
                 calls.push(ProgramCall { place: first + index, loop_count: timed.loops * length });
             }
             calls.extend(emptied.then_some(probe));
-            calls.push(probe);
+            calls.extend([probe, sentinel]);
         }
         calls.resize(start + most * count_program_calls(emptied), ProgramCall { loop_count: 1, ..probe });
         if emptied {
             // The ruler of the next round gets an untimed call too.
             calls.extend(ruler);
         }
-        calls.push(sentinel);
         calls
     }
 
@@ -318,15 +318,16 @@ impl<'a> ProgramTimer<'a> {
                 continue;
             }
             let overhead = known.median_figure().unwrap_or(rest);
-            let shared = self.is_shared(&gauge, ticks);
-            let mut first = RULER_CALLS;
+            let first = RULER_CALLS + if wake_up.is_some() { WAKE_UP_LOOPS.len() } else { 0 };
+            let each = count_program_calls(emptied);
+            let sentinels = (0..=programs.len()).map(|index| ticks[first + 1 + each * index]);
+            let busy = self.find_busy(&gauge, ticks, &sentinels.collect::<Vec<f64>>());
             if let Some(size) = wake_up {
-                first += WAKE_UP_LOOPS.len();
                 let checked = ticks[first - 1] / rate;
                 let awake = &mut self.awake.borrow_mut()[size];
                 awake.learn(checked);
                 let asleep = awake.median_figure().is_some_and(|usual| checked > (1.0 + ASLEEP_SHARE) * usual);
-                if asleep && !shared {
+                if asleep && !busy[0] {
                     continue;
                 }
             }
@@ -339,7 +340,6 @@ impl<'a> ProgramTimer<'a> {
                 known.learn(ticks[first] / rate - links);
             }
             let probe = links + known.median_figure().unwrap_or(rest);
-            let each = count_program_calls(emptied);
             let rates: Vec<f64> = (0..=programs.len()).map(|index| ticks[first + each * index] / probe).collect();
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = first + each * index;
@@ -347,7 +347,8 @@ impl<'a> ProgramTimer<'a> {
                     continue;
                 };
                 let copies = timed.copies as f64 * timed.loops as f64 * moment;
-                let [short, middle, long] = [at + 2, at + 3, at + 4];
+                let shared = busy[index] || busy[index + 1];
+                let [short, middle, long] = [at + 3, at + 4, at + 5];
                 let cycles = Contrast::slope_between([short, long], 3.0 * copies).evaluate(ticks);
                 let bend = Contrast::slope_between([middle, long], 2.0 * copies)
                     .minus(&Contrast::slope_between([short, middle], copies))
@@ -357,7 +358,7 @@ impl<'a> ProgramTimer<'a> {
                     continue;
                 }
                 let [first, second, whole] = [0, 1, 2]
-                    .map(|call| (ticks[at + 2 + call] - overhead * moment) / (CALL_LENGTHS[call] as f64 * copies));
+                    .map(|call| (ticks[short + call] - overhead * moment) / (CALL_LENGTHS[call] as f64 * copies));
                 let start = START_CYCLES * moment / (CALL_LENGTHS[2] as f64 * copies);
                 let (all, bends, wholes, floors) = match shared {
                     true => (
@@ -377,19 +378,22 @@ impl<'a> ProgramTimer<'a> {
         timings
     }
 
-    /// Whether the sibling was busy at the start or the end of a round.
-    fn is_shared(&self, gauge: &Gauge, ticks: &[f64]) -> bool {
-        let mut ruler = [ticks[column::IMUL_SHORT], ticks[column::IMUL_LONG], 0.0];
+    /// Whether the sibling was busy, at each of these sentinels of a round. The first and the last also show
+    /// how wide the core is.
+    fn find_busy(&self, gauge: &Gauge, ticks: &[f64], sentinels: &[f64]) -> Vec<bool> {
         let mut widths = self.widths.borrow_mut();
-        [ticks[column::BRIEF_SENTINEL], ticks[ticks.len() - 1]].into_iter().fold(false, |shared, sentinel| {
-            ruler[column::BRIEF_SENTINEL] = sentinel;
-            let scale = gauge.read(&ruler);
-            widths.learn(scale.width);
+        let last = sentinels.len() - 1;
+        let is_busy = |(place, sentinel): (usize, &f64)| {
+            let scale = gauge.read(&[ticks[column::IMUL_SHORT], ticks[column::IMUL_LONG], *sentinel]);
+            if place == 0 || place == last {
+                widths.learn(scale.width);
+            }
             let error = gauge.width_error(&scale, self.step, 1);
             let known = UnsharedWidth::from_widths([], self.known_width);
             let quiet = widths.unshared_width().unwrap_or_default().or_earlier(known);
-            shared || !quiet.is_alone(scale.width, error)
-        })
+            !quiet.is_alone(scale.width, error)
+        };
+        sentinels.iter().enumerate().map(is_busy).collect()
     }
 }
 
@@ -411,9 +415,9 @@ fn choose_loop(mode: CodeMode, code: [&[u8]; 2]) -> LoopPlan {
     all.filter(is_free).map(LoopPlan::counted_by).next().unwrap_or(LoopPlan::PLAIN)
 }
 
-/// Calls of a program and its probe in a round.
+/// Calls of a program, its probe and its sentinel in a round.
 fn count_program_calls(emptied: bool) -> usize {
-    1 + CALL_LENGTHS.len() + 1 + usize::from(emptied)
+    1 + CALL_LENGTHS.len() + 2 + usize::from(emptied)
 }
 
 /// Splits this number of programs into groups of nearly the same size that share a round, the
@@ -464,6 +468,7 @@ fn count_probe_loops(loops: u64) -> u64 {
 mod tests {
     use super::*;
     use cyclescope_code::asm::parse_assembly;
+    use cyclescope_exec::Sample;
     use cyclescope_sim::{CoreModel, Scenario, SimulatedCore, SimulatedFrequency};
 
     /// Times a chain of multiplications.
@@ -544,5 +549,43 @@ mod tests {
         assert!((10..150).contains(&cycles.len()), "{}", cycles.len());
         let middle = cyclescope_core::statistics::median(&mut cycles);
         assert!((middle - 3.0).abs() < 0.03, "{middle}");
+    }
+    #[test]
+    fn programs_next_to_a_busy_sentinel_are_shared_and_others_of_the_round_are_not() {
+        const OVERHEAD: f64 = 60.0;
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0, CodeMode::Bits64);
+        let program = LoopedProgram { program: timer.ruler[0].clone(), copies: 10, loops: 50 };
+        let programs = vec![program; 3];
+        let calls = RoundCalls { loops: 100, wake_up: None, emptied: false };
+        let gauge = Gauge::brief_ruler(calls.loops, sentinel_loops(timer.step), timer.imul_latency);
+        // Additions that the sentinel's reading stands for.
+        let read =
+            |ticks: f64| gauge.read(&[gauge.short_chain_cycles(), gauge.long_chain_cycles(calls.loops), ticks]).width;
+        let sentinel = |width: f64| read(1.0) / width;
+        let probe = gauge.long_chain_cycles(count_probe_loops(calls.loops));
+        // A tick is a core cycle, and an instance takes two.
+        let round = |widths: [f64; 4]| {
+            let mut ticks = vec![gauge.short_chain_cycles(), gauge.long_chain_cycles(calls.loops), sentinel(4.6)];
+            ticks.extend([probe, sentinel(widths[0])]);
+            for width in &widths[1..] {
+                ticks.extend([1.0, 1.0, 2.0, 4.0].map(|length| 2.0 * 10.0 * 50.0 * length));
+                ticks.extend([probe, sentinel(*width)]);
+            }
+            ticks
+        };
+        let quiet = [round([4.6; 4])].into_iter().cycle().take(40);
+        let disturbed = [round([4.6, 2.4, 4.6, 4.6])].into_iter().cycle().take(8);
+        let mut now = 0;
+        let sample = |ticks: f64| {
+            let start = now;
+            now += (ticks + OVERHEAD).round() as u64;
+            Sample { start, end: now, ..Sample::default() }
+        };
+        let samples: Vec<Sample> = quiet.chain(disturbed).flatten().map(sample).collect();
+        let columns: Vec<usize> = (0..timer.list_calls(&programs, calls, programs.len()).len()).collect();
+        let timings = timer.read_samples(&LayoutSamples::new(&samples, &columns), &programs, calls);
+        let counts: Vec<[usize; 2]> = timings.iter().map(|timing| [timing.cycles.len(), timing.shared.len()]).collect();
+        assert_eq!(counts, [[40, 8], [40, 8], [48, 0]]);
+        assert!(timings.iter().flat_map(|timing| &timing.cycles).all(|cycles| (cycles - 2.0).abs() < 0.01));
     }
 }
