@@ -31,7 +31,7 @@ use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::{Capabilities, Executor, TimingOrigin};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::caveat::CaveatKind;
-use cyclescope_measure::sibling::SiblingPolicy;
+use cyclescope_measure::sibling::{SiblingPolicy, SiblingWait};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -77,9 +77,17 @@ impl FormOutcome {
     /// Whether an experiment has only readings with a busy sibling, or no experiment has any.
     fn is_disturbed(&self) -> bool {
         let FormOutcome::Measured(readings) = self else { return false };
-        let nothing = |reading: &ProgramReading| reading.cycles.is_empty();
-        let shared = |reading: &ProgramReading| nothing(reading) && !reading.shared.is_empty();
-        readings.iter().any(shared) || readings.iter().all(nothing)
+        self.is_starved() || readings.iter().all(|reading| reading.cycles.is_empty())
+    }
+
+    /// Whether an experiment has only readings with a busy sibling, or no body of fillers has a reading.
+    fn is_starved(&self) -> bool {
+        let FormOutcome::Measured(readings) = self else { return false };
+        readings.iter().any(|reading| {
+            let shared = reading.cycles.is_empty() && !reading.shared.is_empty();
+            let uncounted = !reading.slots.is_empty() && reading.slots.iter().all(|body| body.cycles.is_empty());
+            shared || uncounted
+        })
     }
 }
 
@@ -135,7 +143,7 @@ pub struct SurveyProgress {
 
 /// Makes the seed of counted programs differ from those of timed ones.
 const COUNTING_SEED: u64 = 0x636f_756e_7400_0000;
-/// A form that was disturbed throughout is postponed until after the others.
+/// A form that was disturbed throughout is postponed until after the others, and then waits.
 const FORM_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 /// Upper limit of further passes for forms whose passes disagree.
 const FURTHER_PASSES: u32 = 1;
@@ -265,14 +273,18 @@ impl<'a> FormSurvey<'a> {
             Random::new(mix_seeds(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
             let mut retries = vec![FORM_RETRY_POLICY.start_retries(); self.forms.len()];
+            let mut wait = SiblingWait::new(self.effort.wait);
             while let Some(form) = order.pop_front() {
                 let plan = self.plan_form(form);
                 let outcome = self.measure_pass(executor, &plan, &outcomes[form])?;
                 // The sibling may be idle once all other forms are done.
-                if outcome.is_disturbed() && !order.is_empty() && retries[form].use_retry() {
+                if outcome.is_disturbed() && !order.is_empty() && retries[form].use_retry()
+                    || outcome.is_starved() && wait.pause_before_retry(executor, false)
+                {
                     order.push_back(form);
                     continue;
                 }
+                wait.end_retries();
                 progress.done += 1;
                 outcomes[form].push(outcome.clone());
                 let last = pass + 1 >= passes;

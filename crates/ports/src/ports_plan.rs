@@ -113,7 +113,7 @@ impl PortsPlan {
 
     /// Restores the forms. The plan may come from an untrusted file, so every field is checked.
     pub(crate) fn restore_forms(&self) -> Result<Vec<TargetForm>, ContainerError> {
-        let MixEffort { orders, first_layouts, layouts, rounds, cycles } = self.effort;
+        let MixEffort { orders, first_layouts, layouts, rounds, cycles, .. } = self.effort;
         let SurveyEffort { passes, layouts: slot_layouts, rounds: slot_rounds, recipes, .. } = self.slot_effort;
         let counts = [
             orders,

@@ -15,9 +15,10 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;
-use cyclescope_measure::sibling::SiblingPolicy;
+use cyclescope_measure::sibling::SiblingWait;
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Numbers of fillers in a loop.
 const COUNTS: [usize; 10] = [24, 48, 72, 96, 120, 144, 192, 240, 320, 480];
@@ -32,7 +33,9 @@ const CALL_CYCLES: usize = 8_000;
 const USUAL_WIDTH: usize = 6;
 /// Sweeps are repeated until each loop has this many layouts with an idle sibling.
 const LAYOUTS_LEAST: usize = 4;
-const SWEEP_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 9, ..SiblingPolicy::USUAL };
+const SWEEP_WAIT: Duration = Duration::from_secs(20);
+/// Kinds of fillers that slots are counted with.
+const TRUSTED_LEAST: usize = 2;
 
 /// Times of loops of fillers of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,11 +108,22 @@ impl FillerCurves {
         random: &mut Random,
     ) -> Result<FillerCurves, RunError> {
         let has_vex = features.find_missing(&[CpuidFeature::AVX]).is_empty();
-        let mut curves = Vec::new();
-        for vex in [false, true].into_iter().take(1 + usize::from(has_vex)) {
-            curves.extend(measure_curves(timer, executor, vex, random)?);
+        let kinds: Vec<bool> = [false, true].into_iter().take(1 + usize::from(has_vex)).collect();
+        let mut wait = SiblingWait::new(SWEEP_WAIT);
+        loop {
+            let (mut curves, mut shared) = (Vec::new(), false);
+            for vex in &kinds {
+                let sweep = FillerSweep::measure(timer, executor, *vex, &mut wait, random)?;
+                curves.extend(sweep.curves);
+                shared |= sweep.shared;
+            }
+            let curves = FillerCurves::from(curves);
+            // A sibling may be busy for a part of a call, unseen. Then kinds that only the slots limit differ.
+            let is_doubtful = shared && kinds.iter().any(|vex| curves.list_trusted(*vex).len() < TRUSTED_LEAST);
+            if !is_doubtful || !wait.pause_before_retry(executor, false) {
+                return Ok(curves);
+            }
         }
-        Ok(FillerCurves::from(curves))
     }
 
     /// The scale: no fillers are faster than this.
@@ -157,46 +171,58 @@ impl FillerCurves {
     }
 }
 
-/// Measures the curves of all kinds of fillers. Kinds without figures are left out.
-fn measure_curves(
-    timer: &ProgramTimer,
-    executor: &mut dyn Executor,
-    vex: bool,
-    random: &mut Random,
-) -> Result<Vec<FillerCurve>, RunError> {
-    let registers = FillerRegisters::without_form(timer.mode, vex);
-    let mut programs = Vec::new();
-    for filler in SlotFiller::ALL {
-        let codes = filler.encode_fillers(&registers).expect("fillers can be encoded");
-        for count in COUNTS {
-            let period: Vec<u8> = codes.iter().cycle().take(count).flatten().copied().collect();
-            let world = Snippet::new(period.clone(), Vec::new(), "").with_mode(timer.mode).outline(true).world;
-            let program = timer.build_program(world, &[], &period, 1);
-            let loops = (CALL_CYCLES * USUAL_WIDTH / count) as u64;
-            programs.push(LoopedProgram { program, copies: 1, loops });
+/// The curves of all kinds of fillers, from one sweep.
+struct FillerSweep {
+    /// Kinds without figures are left out.
+    curves: Vec<FillerCurve>,
+    /// Whether the sibling was busy in some rounds.
+    shared: bool,
+}
+
+impl FillerSweep {
+    fn measure(
+        timer: &ProgramTimer,
+        executor: &mut dyn Executor,
+        vex: bool,
+        wait: &mut SiblingWait,
+        random: &mut Random,
+    ) -> Result<FillerSweep, RunError> {
+        let registers = FillerRegisters::without_form(timer.mode, vex);
+        let mut programs = Vec::new();
+        for filler in SlotFiller::ALL {
+            let codes = filler.encode_fillers(&registers).expect("fillers can be encoded");
+            for count in COUNTS {
+                let period: Vec<u8> = codes.iter().cycle().take(count).flatten().copied().collect();
+                let world = Snippet::new(period.clone(), Vec::new(), "").with_mode(timer.mode).outline(true).world;
+                let program = timer.build_program(world, &[], &period, 1);
+                let loops = (CALL_CYCLES * USUAL_WIDTH / count) as u64;
+                programs.push(LoopedProgram { program, copies: 1, loops });
+            }
         }
+        let vectors = if vex { VectorSetup::Ymm } else { VectorSetup::Legacy };
+        let surroundings = TimingSurroundings { touches_memory: true, vectors, ..TimingSurroundings::default() };
+        let mut readings = vec![ProgramReading::default(); programs.len()];
+        let count = |readings: &[ProgramReading]| readings.iter().map(|reading| reading.cycles.len()).sum::<usize>();
+        loop {
+            let known = count(&readings);
+            let timings = timer.time_programs(executor, &programs, SWEEP_SIZE, surroundings, random)?;
+            for layout in &timings {
+                readings.iter_mut().zip(layout).for_each(|(reading, timing)| reading.add_rate_layout(timing));
+            }
+            let is_known = |reading: &ProgramReading| reading.cycles.len() >= LAYOUTS_LEAST;
+            if readings.iter().all(is_known) || !wait.pause_before_retry(executor, count(&readings) > known) {
+                break;
+            }
+        }
+        let curve = |(filler, readings): (SlotFiller, &[ProgramReading])| {
+            let point =
+                |(count, reading): (usize, &ProgramReading)| Some((count, find_lowest_mode(&reading.cycles)?.value));
+            FillerCurve { filler, vex, points: COUNTS.into_iter().zip(readings).filter_map(point).collect() }
+        };
+        let curves = SlotFiller::ALL.into_iter().zip(readings.chunks(COUNTS.len())).map(curve);
+        let shared = readings.iter().any(|reading| !reading.shared.is_empty());
+        Ok(FillerSweep { curves: curves.filter(FillerCurve::is_possible).collect(), shared })
     }
-    let vectors = if vex { VectorSetup::Ymm } else { VectorSetup::Legacy };
-    let surroundings = TimingSurroundings { touches_memory: true, vectors, ..TimingSurroundings::default() };
-    let mut readings = vec![ProgramReading::default(); programs.len()];
-    let mut retries = SWEEP_RETRY_POLICY.start_retries();
-    loop {
-        let timings = timer.time_programs(executor, &programs, SWEEP_SIZE, surroundings, random)?;
-        for layout in &timings {
-            readings.iter_mut().zip(layout).for_each(|(reading, timing)| reading.add_rate_layout(timing));
-        }
-        let is_known = |reading: &ProgramReading| reading.cycles.len() >= LAYOUTS_LEAST;
-        if readings.iter().all(is_known) || !retries.use_retry() {
-            break;
-        }
-    }
-    let curve = |(filler, readings): (SlotFiller, &[ProgramReading])| {
-        let point =
-            |(count, reading): (usize, &ProgramReading)| Some((count, find_lowest_mode(&reading.cycles)?.value));
-        FillerCurve { filler, vex, points: COUNTS.into_iter().zip(readings).filter_map(point).collect() }
-    };
-    let curves = SlotFiller::ALL.into_iter().zip(readings.chunks(COUNTS.len())).map(curve);
-    Ok(curves.filter(FillerCurve::is_possible).collect())
 }
 
 #[cfg(test)]

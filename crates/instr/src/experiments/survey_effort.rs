@@ -1,6 +1,7 @@
 //! The effort of a survey: how much it measures.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The amount of measurement per form.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub struct SurveyEffort {
     /// Whether to count dispatch slots.
     #[serde(default)]
     pub slots: bool,
+    /// Longest time of retries beside a busy sibling, in all forms of a pass together.
+    #[serde(default)]
+    pub wait: Duration,
 }
 
 impl SurveyEffort {
@@ -41,6 +45,7 @@ impl SurveyEffort {
         regimes: true,
         constants: true,
         slots: true,
+        wait: Duration::from_secs(60),
     };
     /// The effort of `--quick`.
     pub const QUICK: SurveyEffort = SurveyEffort {
@@ -53,5 +58,6 @@ impl SurveyEffort {
         regimes: false,
         constants: false,
         slots: true,
+        wait: Duration::from_secs(20),
     };
 }

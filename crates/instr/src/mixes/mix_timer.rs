@@ -7,7 +7,7 @@ use super::mix::Mix;
 use super::mix_body::MixBody;
 use super::mix_form::MixForm;
 use super::mix_order::MixOrder;
-use crate::experiments::modes::{estimate_lowest_mode, find_lowest_mode};
+use crate::experiments::modes::{estimate_lowest_mode, find_lowest_mode, mode_width};
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::survey_settings::SurveyTiming;
@@ -19,7 +19,7 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::record::Quantity;
-use cyclescope_measure::sibling::SiblingPolicy;
+use cyclescope_measure::sibling::SiblingWait;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::time::Duration;
@@ -37,13 +37,30 @@ pub struct MixEffort {
     pub rounds: u32,
     /// Approximate core cycles of a program's longest call.
     pub cycles: f64,
+    /// Longest time of retries beside a busy sibling, in all mixes together.
+    #[serde(default)]
+    pub wait: Duration,
 }
 
 impl MixEffort {
     /// The default effort.
-    pub const FULL: MixEffort = MixEffort { orders: 6, first_layouts: 2, layouts: 4, rounds: 3, cycles: 6_000.0 };
+    pub const FULL: MixEffort = MixEffort {
+        orders: 6,
+        first_layouts: 2,
+        layouts: 4,
+        rounds: 3,
+        cycles: 6_000.0,
+        wait: Duration::from_secs(120),
+    };
     /// Few orders, for very many mixes.
-    pub const QUICK: MixEffort = MixEffort { orders: 2, first_layouts: 1, layouts: 2, rounds: 2, cycles: 4_000.0 };
+    pub const QUICK: MixEffort = MixEffort {
+        orders: 2,
+        first_layouts: 1,
+        layouts: 2,
+        rounds: 2,
+        cycles: 4_000.0,
+        wait: Duration::from_secs(40),
+    };
 }
 
 /// The time of one mix. If the core's choice of ports changes within a call, the time may be too low by
@@ -87,8 +104,8 @@ pub struct MixTimer<'a> {
     forms: &'a [MixForm],
     effort: MixEffort,
     confidence: f64,
-    /// Retries left while the sibling is busy in nearly all mixes.
-    patience: Cell<u32>,
+    /// Mixes without a round that had an idle sibling are timed again.
+    wait: Cell<SiblingWait>,
 }
 
 /// Lower limit of instructions in a loop. The loop's end takes a slot or two, and on Zen 5 up to three
@@ -96,7 +113,8 @@ pub struct MixTimer<'a> {
 /// may be in different scheduling modes, and a mix that seems too fast proves what is wrong.
 const INSTRUCTIONS_LEAST: usize = 320;
 /// How the chain of a form is timed. A rough figure suffices.
-const CHAIN_EFFORT: MixEffort = MixEffort { orders: 1, first_layouts: 0, layouts: 2, rounds: 2, cycles: 3_000.0 };
+const CHAIN_EFFORT: MixEffort =
+    MixEffort { orders: 1, first_layouts: 0, layouts: 2, rounds: 2, cycles: 3_000.0, wait: Duration::from_secs(20) };
 /// Copies in a chain.
 const CHAIN_COPIES: usize = 48;
 /// Programs of one batch.
@@ -105,25 +123,29 @@ const BATCH_PROGRAMS: usize = 84;
 const WARM_UP: u32 = 1;
 /// Instructions per core cycle that the first call of a program assumes.
 const USUAL_RATE: f64 = 4.0;
+/// Layouts that have to agree beside a sibling that is busy now and then.
+const AGREEING_LAYOUTS: usize = 2;
+/// Most tries of a mix that has no reading for another reason than a busy sibling.
+const TRIES_MOST: u32 = 20;
 /// Iterations of a program's shortest call.
 const LOOPS_LEAST: u64 = 2;
 const LOOPS_MOST: u64 = 400;
-/// Mixes without a round that had an idle sibling are timed again, unless it was busy in nearly all of
-/// many mixes: then it does not rest. Siblings were busy for tens of milliseconds at a time.
-const MIX_RETRY_POLICY: SiblingPolicy =
-    SiblingPolicy { retries: 20, pause: Duration::from_millis(20), resting_share: 0.9, ..SiblingPolicy::USUAL };
-const MANY_MIXES: usize = 20;
-/// Retries until a sibling that was busy in nearly all mixes counts as one that does not rest: some
-/// tenths of a second, once.
-const PATIENT_RETRIES: u32 = 12;
-
 /// A mix, and the bodies to time.
 struct TimedMix {
     /// Index among the mixes.
     mix: usize,
+    /// All orders, or the chosen one.
     bodies: Vec<TimedBody>,
+    /// Core cycles of an iteration in each order, by the fastest of all tries.
+    costs: Vec<Option<f64>>,
     /// What the first pass says.
     chosen: Option<ChosenOrder>,
+    /// Core cycles of an iteration in the chosen order, in each layout of all tries.
+    cycles: Vec<f64>,
+    /// Whether the last try had rounds with a busy sibling.
+    shared: bool,
+    /// Tries that had none, and no reading.
+    vain_tries: u32,
 }
 
 /// A body and what its code needs. Both are kept: to decode the code takes longer than to time it.
@@ -154,7 +176,57 @@ impl TimedBody {
 
 impl TimedMix {
     fn new(mix: usize, bodies: Vec<MixBody>) -> TimedMix {
-        TimedMix { mix, bodies: bodies.into_iter().map(TimedBody::new).collect(), chosen: None }
+        let bodies: Vec<TimedBody> = bodies.into_iter().map(TimedBody::new).collect();
+        let costs = vec![None; bodies.len()];
+        TimedMix { mix, bodies, costs, chosen: None, cycles: Vec::new(), shared: false, vain_tries: 0 }
+    }
+
+    /// Notes a try that does not suffice.
+    fn note_try(&mut self, readings: &[ProgramReading]) {
+        self.shared = readings.iter().any(|reading| !reading.shared.is_empty());
+        self.vain_tries += u32::from(!self.shared);
+    }
+
+    /// Adds a try of all orders, and chooses the fastest if each has a time. A sibling that is busy may hide some;
+    /// what has no time for another reason is left out.
+    fn choose_order(&mut self, readings: &[ProgramReading]) {
+        for (known, reading) in self.costs.iter_mut().zip(readings) {
+            let cost = find_lowest_mode(&reading.cycles).map(|mode| mode.value);
+            *known = known.iter().copied().chain(cost).min_by(f64::total_cmp);
+        }
+        let hidden = |(cost, reading): (&Option<f64>, &ProgramReading)| cost.is_none() && !reading.shared.is_empty();
+        if self.costs.iter().zip(readings).any(hidden) {
+            return;
+        }
+        let known = self.costs.iter().enumerate().filter_map(|(at, cost)| Some((at, (*cost)?)));
+        let Some((fastest, cycles)) = known.min_by(|one, other| one.1.total_cmp(&other.1)) else { return };
+        let slowest = self.costs.iter().flatten().copied().fold(cycles, f64::max);
+        self.chosen = Some(ChosenOrder { cycles, slowest, orders: self.bodies.len() });
+        self.bodies = vec![self.bodies.swap_remove(fastest)];
+    }
+
+    /// Adds a try of the chosen order; returns whether that suffices. A sibling may be busy for a part of a call,
+    /// unseen: then the fastest layouts have to agree.
+    fn add_try(&mut self, reading: &ProgramReading) -> bool {
+        self.cycles.extend(&reading.cycles);
+        let least = self.cycles.iter().copied().fold(f64::INFINITY, f64::min);
+        let alike = self.cycles.iter().filter(|cycles| **cycles - least <= mode_width(least)).count();
+        alike >= if reading.shared.is_empty() { 1 } else { AGREEING_LAYOUTS }
+    }
+
+    /// The time of the mix.
+    fn estimate(&self, confidence: f64) -> Option<MixTime> {
+        let body = &self.bodies[0].body;
+        let (estimate, first) = (estimate_lowest_mode(&self.cycles, confidence)?, self.chosen?);
+        let per_mix = |cycles: f64| cycles / body.repeats as f64;
+        Some(MixTime {
+            cycles: per_mix(estimate.cost.value),
+            low: per_mix(estimate.cost.low),
+            high: per_mix(estimate.cost.high),
+            worst: per_mix(first.slowest.max(estimate.cost.value)),
+            order: body.order,
+            orders: first.orders,
+        })
     }
 
     /// The vector registers that it needs.
@@ -166,7 +238,8 @@ impl TimedMix {
 impl<'a> MixTimer<'a> {
     /// A timer of mixes of these forms.
     pub fn new(timing: SurveyTiming<'a>, forms: &'a [MixForm], effort: MixEffort, confidence: f64) -> MixTimer<'a> {
-        MixTimer { timer: timing.to_timer(), forms, effort, confidence, patience: Cell::new(PATIENT_RETRIES) }
+        let wait = Cell::new(SiblingWait::new(effort.wait));
+        MixTimer { timer: timing.to_timer(), forms, effort, confidence, wait }
     }
 
     /// The body of a mix in an order, as [`MixTimer::time_mixes`] runs it. An error says why there is
@@ -195,13 +268,19 @@ impl<'a> MixTimer<'a> {
         let size = TimingSize { layouts: CHAIN_EFFORT.layouts, warm_up: WARM_UP, rounds: CHAIN_EFFORT.rounds };
         // A form that can't run is refused in its mixes.
         let mut outcomes = vec![None; forms.len()];
-        for (timed, readings) in timer.read_mixes(executor, chains, size, &mut outcomes, random)? {
-            let cycles = find_lowest_mode(&readings[0].cycles).map(|mode| mode.value / CHAIN_COPIES as f64);
-            if let Some(cycles) = cycles {
-                forms[timed.mix].latency = cycles.max(1.0);
+        timer.try_all(executor, chains, &mut outcomes, |executor, open, outcomes| {
+            let mut missed = Vec::new();
+            for (mut timed, readings) in timer.read_mixes(executor, open, size, outcomes, random)? {
+                match find_lowest_mode(&readings[0].cycles) {
+                    Some(mode) => forms[timed.mix].latency = (mode.value / CHAIN_COPIES as f64).max(1.0),
+                    None => {
+                        timed.note_try(&readings);
+                        missed.push(timed);
+                    }
+                }
             }
-        }
-        Ok(())
+            Ok(missed)
+        })
     }
 
     /// Times mixes. Returns what came of each, in the same order.
@@ -219,21 +298,40 @@ impl<'a> MixTimer<'a> {
                 Err(why) => outcomes[mix] = Some(MixOutcome::Refused(why)),
             }
         }
-        let mut retries = MIX_RETRY_POLICY.start_retries();
+        self.try_all(executor, open, &mut outcomes, |executor, open, outcomes| {
+            self.time_open(executor, open, outcomes, random)
+        })?;
+        Ok(outcomes.into_iter().map(|outcome| outcome.expect("each mix has an outcome")).collect())
+    }
+
+    /// Tries mixes until each has a reading or is refused. A try returns those without a reading.
+    fn try_all(
+        &self,
+        executor: &mut dyn Executor,
+        mut open: Vec<TimedMix>,
+        outcomes: &mut [Option<MixOutcome>],
+        mut try_once: impl FnMut(
+            &mut dyn Executor,
+            Vec<TimedMix>,
+            &mut [Option<MixOutcome>],
+        ) -> Result<Vec<TimedMix>, RunError>,
+    ) -> Result<(), RunError> {
+        let mut wait = self.wait.get();
         while !open.is_empty() {
-            let shared = self.time_open(executor, open, &mut outcomes, random)?;
-            let share = if mixes.len() < MANY_MIXES { 0.0 } else { shared.len() as f64 / mixes.len() as f64 };
-            let patience = self.patience.get();
-            let rests = share <= MIX_RETRY_POLICY.resting_share;
-            self.patience.set(if rests { PATIENT_RETRIES } else { patience.saturating_sub(1) });
-            let counted = if patience > 0 { 0.0 } else { share };
-            if shared.is_empty() || !retries.pause_if_shared(executor, counted) {
-                refuse(&shared, &mut outcomes, "the sibling was busy, or no call was proportional to its length");
+            let tried = open.len();
+            let missed = try_once(executor, open, outcomes)?;
+            let gained = missed.len() < tried;
+            let (vain, missed): (Vec<_>, Vec<_>) = missed.into_iter().partition(|timed| timed.vain_tries >= TRIES_MOST);
+            self.give_up(&vain, outcomes, "no call was proportional to its length");
+            if missed.iter().any(|timed| timed.shared) && !wait.pause_before_retry(executor, gained) {
+                self.give_up(&missed, outcomes, "the sibling was busy");
                 break;
             }
-            open = shared;
+            open = missed;
         }
-        Ok(outcomes.into_iter().map(|outcome| outcome.expect("each mix has an outcome")).collect())
+        wait.end_retries();
+        self.wait.set(wait);
+        Ok(())
     }
 
     /// The bodies of a mix in all orders that differ.
@@ -258,42 +356,35 @@ impl<'a> MixTimer<'a> {
     ) -> Result<Vec<TimedMix>, RunError> {
         let choosing = TimingSize { layouts: self.effort.first_layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
         let estimating = TimingSize { layouts: self.effort.layouts, ..choosing };
-        let (mut chosen, mut shared) = (Vec::new(), Vec::new());
-        for (timed, readings) in self.read_mixes(executor, open, choosing, outcomes, random)? {
-            let cost = |reading: &ProgramReading| find_lowest_mode(&reading.cycles).map(|mode| mode.value);
-            let costs: Vec<Option<f64>> = readings.iter().map(cost).collect();
-            let known = costs.iter().enumerate().filter_map(|(at, cost)| Some((at, (*cost)?)));
-            let Some((fastest, cycles)) = known.min_by(|one, other| one.1.total_cmp(&other.1)) else {
-                shared.push(timed);
-                continue;
-            };
-            let slowest = costs.iter().flatten().copied().fold(cycles, f64::max);
-            let first = ChosenOrder { cycles, slowest, orders: timed.bodies.len() };
-            let body = timed.bodies[fastest].clone();
-            chosen.push(TimedMix { bodies: vec![body], chosen: Some(first), ..timed });
+        let (mut chosen, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|timed| timed.chosen.is_some());
+        let mut missed = Vec::new();
+        for (mut timed, readings) in self.read_mixes(executor, open, choosing, outcomes, random)? {
+            timed.choose_order(&readings);
+            match timed.chosen {
+                Some(_) => chosen.push(timed),
+                None => {
+                    timed.note_try(&readings);
+                    missed.push(timed);
+                }
+            }
         }
-        for (timed, readings) in self.read_mixes(executor, chosen, estimating, outcomes, random)? {
-            let body = &timed.bodies[0].body;
-            let estimate = estimate_lowest_mode(&readings[0].cycles, self.confidence);
-            let (Some(estimate), Some(ChosenOrder { slowest, orders, .. })) = (estimate, timed.chosen) else {
-                shared.push(timed);
-                continue;
-            };
-            let per_mix = |cycles: f64| cycles / body.repeats as f64;
-            outcomes[timed.mix] = Some(MixOutcome::Timed(MixTime {
-                cycles: per_mix(estimate.cost.value),
-                low: per_mix(estimate.cost.low),
-                high: per_mix(estimate.cost.high),
-                worst: per_mix(slowest.max(estimate.cost.value)),
-                order: body.order,
-                orders,
-            }));
+        for (mut timed, readings) in self.read_mixes(executor, chosen, estimating, outcomes, random)? {
+            if timed.add_try(&readings[0]) {
+                outcomes[timed.mix] = timed.estimate(self.confidence).map(MixOutcome::Timed);
+            } else {
+                timed.note_try(&readings);
+                missed.push(timed);
+            }
         }
-        // A mix whose chosen order has no reading is chosen again.
-        for timed in &mut shared {
-            timed.chosen = None;
+        Ok(missed)
+    }
+
+    /// Ends mixes that would need more tries: with the time that they have, or without one.
+    fn give_up(&self, mixes: &[TimedMix], outcomes: &mut [Option<MixOutcome>], why: &str) {
+        for timed in mixes {
+            let time = timed.estimate(self.confidence).map(MixOutcome::Timed);
+            outcomes[timed.mix] = Some(time.unwrap_or_else(|| MixOutcome::Refused(why.to_string())));
         }
-        Ok(shared)
     }
 
     /// Times all bodies of these mixes, in batches. Mixes that can't run get their outcome here.
@@ -368,5 +459,65 @@ impl<'a> MixTimer<'a> {
 fn refuse(mixes: &[TimedMix], outcomes: &mut [Option<MixOutcome>], why: &str) {
     for timed in mixes {
         outcomes[timed.mix] = Some(MixOutcome::Refused(why.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::list_forms;
+    use cyclescope_code::asm::CodeMode;
+    use cyclescope_core::machine::Machine;
+    use cyclescope_exec::PrivilegeRing;
+
+    /// A mix of additions in all orders.
+    fn additions() -> TimedMix {
+        let features = Machine::detect().features;
+        let form = |name: &str| {
+            let target = list_forms(CodeMode::Bits64).into_iter().find(|target| target.code() == name).unwrap();
+            MixForm::new(&target, &features, PrivilegeRing::Three).unwrap()
+        };
+        let forms = [form("Add_r64_rm64"), form("Imul_r64_rm64")];
+        let bodies = MixOrder::list(3)
+            .into_iter()
+            .map(|order| MixBody::new(&forms.iter().collect::<Vec<_>>(), &[5, 1], order, INSTRUCTIONS_LEAST).unwrap());
+        TimedMix::new(0, bodies.collect())
+    }
+
+    fn alone(cycles: &[f64]) -> ProgramReading {
+        ProgramReading { cycles: cycles.to_vec(), ..ProgramReading::default() }
+    }
+
+    fn beside_sibling(cycles: &[f64]) -> ProgramReading {
+        ProgramReading { shared: vec![9.0], ..alone(cycles) }
+    }
+
+    #[test]
+    fn an_order_is_chosen_when_a_busy_sibling_hides_none() {
+        let mut mix = additions();
+        mix.choose_order(&[alone(&[5.0]), beside_sibling(&[]), alone(&[6.0])]);
+        assert!(mix.chosen.is_none() && mix.bodies.len() == 3);
+        // The fastest of all tries; an order without a time for another reason is left out.
+        mix.choose_order(&[beside_sibling(&[]), alone(&[4.0]), alone(&[7.0])]);
+        let chosen = mix.chosen.unwrap();
+        assert_eq!((chosen.cycles, chosen.slowest, chosen.orders, mix.bodies.len()), (4.0, 6.0, 3, 1));
+        let mut mix = additions();
+        mix.choose_order(&[alone(&[]), alone(&[4.0]), alone(&[])]);
+        assert_eq!(mix.chosen.unwrap().cycles, 4.0);
+    }
+
+    #[test]
+    fn two_layouts_agree_beside_a_sibling_that_is_busy_now_and_then() {
+        let mut mix = additions();
+        mix.choose_order(&[alone(&[4.0]), alone(&[5.0]), alone(&[5.0])]);
+        assert!(!mix.add_try(&beside_sibling(&[4.6])), "one layout may hide a busy sibling");
+        assert!(!mix.add_try(&beside_sibling(&[4.02])) && mix.add_try(&beside_sibling(&[4.01])));
+        let time = mix.estimate(0.95).unwrap();
+        let repeats = mix.bodies[0].body.repeats as f64;
+        assert!((time.cycles * repeats - 4.015).abs() < 1e-9 && (time.worst * repeats - 5.0).abs() < 1e-9);
+        // Without a busy sibling, one layout suffices.
+        let mut mix = additions();
+        mix.choose_order(&[alone(&[4.0]), alone(&[5.0]), alone(&[5.0])]);
+        assert!(mix.estimate(0.95).is_none() && mix.add_try(&alone(&[4.6])));
     }
 }

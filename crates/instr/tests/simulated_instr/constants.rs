@@ -13,6 +13,7 @@ use cyclescope_instr::survey::FormSurvey;
 use cyclescope_instr::survey_settings::SurveySettings;
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// A difference must appear in two passes, and few layouts give wide intervals.
 const EFFORT: SurveyEffort = SurveyEffort {
@@ -25,6 +26,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     regimes: false,
     constants: true,
     slots: false,
+    wait: Duration::ZERO,
 };
 /// One of this many forms with a constant is measured.
 const SAMPLE: usize = 60;

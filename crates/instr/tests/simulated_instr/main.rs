@@ -32,7 +32,7 @@ use everything::everything;
 use iced_x86::FlowControl;
 use score::Score;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Nothing disturbs a simulated core, so three layouts suffice. With two, intervals would be
 /// arbitrarily wide by chance.
@@ -46,6 +46,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     regimes: true,
     constants: false,
     slots: false,
+    wait: Duration::ZERO,
 };
 /// A normal run measures one of this many forms.
 const SAMPLE: usize = 40;
