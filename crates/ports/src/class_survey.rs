@@ -39,6 +39,8 @@ const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 
 const RELAXED_MOST: usize = 500;
 /// Upper limit of triples.
 const TRIPLES_MOST: usize = 600;
+/// Most repeats of the mixes of classes without a map.
+const REPEATS: usize = 2;
 /// Copies of a form that is timed alone.
 const SINGLE_COPIES: usize = 12;
 /// A rate is a whole number if it is as near to one as this share.
@@ -184,9 +186,23 @@ pub fn survey_classes(
         ClassSurvey { source, width, ports: Vec::new(), findings: ClassFindings::default(), usual_error: 0.0 };
     survey.sort_classes(candidates)?;
     survey.ports = survey.findings.classes.iter().map(|class| class.ports).collect();
-    survey.bound_pairs()?;
-    survey.bound_triples()?;
+    survey.time_pairs()?;
+    survey.findings.bounds = survey.bound_pairs();
+    let triples = survey.list_triples();
+    survey.time_triples(&triples)?;
+    survey.findings.bounds.extend(survey.bound_triples(&triples));
     survey.solve();
+    // A mix that something disturbed can leave many classes without a map. The fastest try counts.
+    for _ in 0..REPEATS {
+        if survey.list_odd().count_classes() == 0 {
+            break;
+        }
+        survey.repeat_odd_mixes()?;
+        survey.findings.bounds.clear();
+        survey.findings.bounds = survey.bound_pairs();
+        survey.findings.bounds.extend(survey.bound_triples(&triples));
+        survey.solve();
+    }
     Ok(survey.findings)
 }
 
@@ -288,9 +304,9 @@ impl ClassSurvey<'_> {
         losses.first().map_or(0.0, |loss| loss.clamp(0.0, SLOT_SHARE))
     }
 
-    fn bound_pairs(&mut self) -> Result<(), StopReason> {
-        let count = self.ports.len();
-        let pairs: Vec<[usize; 2]> = (0..count).flat_map(|other| (0..other).map(move |one| [one, other])).collect();
+    /// Times the mixes of all pairs of classes.
+    fn time_pairs(&mut self) -> Result<(), StopReason> {
+        let pairs = self.list_pairs();
         let mixes: Vec<Vec<(usize, usize)>> =
             pairs.iter().flat_map(|[one, other]| PAIR_CYCLES.map(|[a, b]| vec![(*one, a), (*other, b)])).collect();
         self.time_classes(&mixes)?;
@@ -303,10 +319,15 @@ impl ClassSurvey<'_> {
             .filter(|pair| self.judge_pair(pair).is_shared())
             .flat_map(|[one, other]| AGAIN_CYCLES.map(|[a, b]| vec![(*one, a), (*other, b)]))
             .collect();
-        self.time_classes(&again)?;
-        let bounds: Vec<UnionBounds> = pairs.iter().map(|pair| self.judge_pair(pair)).collect();
-        self.findings.bounds.extend(bounds);
-        Ok(())
+        self.time_classes(&again)
+    }
+
+    fn list_pairs(&self) -> Vec<[usize; 2]> {
+        (0..self.ports.len()).flat_map(|other| (0..other).map(move |one| [one, other])).collect()
+    }
+
+    fn bound_pairs(&self) -> Vec<UnionBounds> {
+        self.list_pairs().iter().map(|pair| self.judge_pair(pair)).collect()
     }
 
     fn judge_pair(&self, pair: &[usize; 2]) -> UnionBounds {
@@ -314,8 +335,8 @@ impl ClassSurvey<'_> {
         self.judge(pair.iter().copied().collect(), (one.max(other), one + other))
     }
 
-    /// Bounds the triples of classes of which at least two pairs share ports.
-    fn bound_triples(&mut self) -> Result<(), StopReason> {
+    /// The triples of classes of which at least two pairs share ports.
+    fn list_triples(&self) -> Vec<[usize; 3]> {
         let count = self.ports.len();
         let all = (0..count).flat_map(|c| (0..c).flat_map(move |b| (0..b).map(move |a| [a, b, c])));
         let links = |triple: &[usize; 3]| {
@@ -323,13 +344,19 @@ impl ClassSurvey<'_> {
                 [[0, 1], [0, 2], [1, 2]].map(|pair| pair.map(|at| triple[at]).into_iter().collect::<ClassSet>());
             self.findings.bounds.iter().filter(|bounds| pairs.contains(&bounds.classes) && bounds.is_shared()).count()
         };
-        let triples: Vec<[usize; 3]> = all.filter(|triple| links(triple) >= 2).take(TRIPLES_MOST).collect();
+        all.filter(|triple| links(triple) >= 2).take(TRIPLES_MOST).collect()
+    }
+
+    fn time_triples(&mut self, triples: &[[usize; 3]]) -> Result<(), StopReason> {
         let mixes: Vec<Vec<(usize, usize)>> = triples
             .iter()
             .flat_map(|triple| TRIPLE_CYCLES.map(|cycles| triple.iter().copied().zip(cycles).collect()))
             .collect();
-        self.time_classes(&mixes)?;
-        let bounds: Vec<UnionBounds> = triples
+        self.time_classes(&mixes)
+    }
+
+    fn bound_triples(&self, triples: &[[usize; 3]]) -> Vec<UnionBounds> {
+        triples
             .iter()
             .map(|triple| {
                 let classes: ClassSet = triple.iter().copied().collect();
@@ -342,8 +369,30 @@ impl ClassSurvey<'_> {
                 own.for_each(|bounds| (least, most) = (least.max(bounds.lower), most.min(third(bounds))));
                 self.judge(classes, (least, most))
             })
-            .collect();
-        self.findings.bounds.extend(bounds);
+            .collect()
+    }
+
+    /// The classes without a map.
+    fn list_odd(&self) -> ClassSet {
+        self.findings.components.iter().flat_map(|component| component.odd.list_classes()).collect()
+    }
+
+    /// Times the mixes of classes without a map again.
+    fn repeat_odd_mixes(&mut self) -> Result<(), StopReason> {
+        let odd = self.list_odd();
+        let mut known: Vec<&Mix> = Vec::new();
+        let mut again: Vec<ClassMix> = Vec::new();
+        for mix in self.findings.mixes.iter().filter(|mix| mix.classes.intersects(odd)) {
+            if !known.contains(&&mix.mix) {
+                known.push(&mix.mix);
+                again.push(mix.clone());
+            }
+        }
+        let mixes: Vec<Mix> = again.iter().map(|mix| mix.mix.clone()).collect();
+        for (mix, outcome) in again.into_iter().zip(self.source.time_mixes(&mixes)?) {
+            let MixOutcome::Timed(time) = outcome else { continue };
+            self.findings.mixes.push(ClassMix { time, ..mix });
+        }
         Ok(())
     }
 
@@ -485,7 +534,7 @@ fn read_equal_mix(ports: u32, cycles: [usize; 2], outcome: &MixOutcome, usual_er
 }
 
 /// The times among these outcomes.
-fn list_times(outcomes: &[MixOutcome]) -> Vec<MixTime> {
+pub(crate) fn list_times(outcomes: &[MixOutcome]) -> Vec<MixTime> {
     let time = |outcome: &MixOutcome| match outcome {
         MixOutcome::Timed(time) => Some(*time),
         MixOutcome::Refused(_) => None,

@@ -2,14 +2,16 @@
 
 use crate::class_set::ClassSet;
 use crate::class_survey::{
-    CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
+    CandidateForm, ClassFindings, ClassMix, MixSource, SharingComponent, list_times, read_ports, survey_classes,
+    time_singles,
 };
 use crate::deciding_mix::MixLimits;
 use crate::fitted_mix::{FittedMix, read_port_cycles};
-use crate::port_labels::{PortBits, PortLabels};
+use crate::port_labels::{PortBits, PortLabels, best_cycles};
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
-use crate::union_bounds::{SLOW_SHARE, UnionStanding};
-use crate::uop_fit::{BLOCKED_CYCLES, BlockedMix, UopFit, count_copies, fit_uops};
+use crate::twin_mixes::{ExplainedForm, OddForm, TwinBuilder};
+use crate::union_bounds::{SLOW_SHARE, UnionStanding, cut_interval, find_usual_error};
+use crate::uop_fit::{BLOCKED_CYCLES, BlockedMix, UopFit, count_copies, fit_uops, list_candidates};
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope_instr::mixes::mix::Mix;
@@ -132,11 +134,13 @@ impl SurveyedPorts {
                 (slots <= SLOTS_MOST && cycles <= CYCLES_MOST).then_some((form, place, slots, cycles))
             })
             .collect();
+        let usual_error = find_fit_error(&self.alone.iter().flatten().copied().collect::<Vec<MixTime>>());
         let mut mixes: Vec<Vec<BlockedMix>> = open
             .iter()
             .map(|(form, ..)| {
                 let time = self.alone[*form].as_ref().expect("it has a time");
-                vec![BlockedMix { blocked: 0, blockers: 0.0, copies: 1.0, low: time.low, high: time.high }]
+                let (low, high) = cut_interval(time, usual_error);
+                vec![BlockedMix { blocked: 0, blockers: 0.0, copies: 1.0, low, high }]
             })
             .collect();
         // Each form beside the largest class of each component, then beside all classes of those that
@@ -161,10 +165,63 @@ impl SurveyedPorts {
             mixes[at].push(mix);
             self.fitted_mixes[open[at].0].push(fitted);
         }
-        for (at, (form, _, slots, _)) in open.iter().enumerate() {
-            sets[at].sort_unstable();
-            sets[at].dedup();
-            self.fits[*form] = Some(fit_uops(&mixes[at], &sets[at], *slots, self.width));
+        sets.iter_mut().for_each(|sets| {
+            sets.sort_unstable();
+            sets.dedup();
+        });
+        let fits: Vec<UopFit> =
+            (0..open.len()).map(|at| fit_uops(&mixes[at], &sets[at], open[at].2, self.width)).collect();
+        // What no µops explain is timed again: something may have disturbed it. The fastest try counts.
+        let is_odd = |at: &usize| fits[*at].solutions.is_empty();
+        let asked: Vec<(usize, usize)> = first.iter().chain(&then).copied().filter(|(at, _)| is_odd(at)).collect();
+        for ((at, _), mix, fitted) in self.time_blocked(source, &open, &asked)? {
+            let all = &mut self.fitted_mixes[open[at].0];
+            let Some(place) = all.iter().position(|known| known.mix == fitted.mix) else { continue };
+            if fitted.time.cycles < all[place].time.cycles {
+                // The first one is the form alone.
+                (all[place], mixes[at][place + 1]) = (fitted, mix);
+            }
+        }
+        let mut odd = Vec::new();
+        for (at, known) in fits.into_iter().enumerate() {
+            let (form, _, slots, _) = open[at];
+            let fit =
+                if known.solutions.is_empty() { fit_uops(&mixes[at], &sets[at], slots, self.width) } else { known };
+            if fit.solutions.is_empty() {
+                let candidates = list_candidates(&mixes[at], &sets[at], slots, self.width);
+                odd.push(OddForm { form, candidates });
+            }
+            self.fits[form] = Some(fit);
+        }
+        let SurveyedPorts { findings, labels, fitted_mixes, width, .. } = &*self;
+        let names = forms.iter().filter_map(|form| Some((*form.place.as_ref().ok()?, form.name.as_str()))).collect();
+        let twins = TwinBuilder { names, findings, labels, fitted: fitted_mixes, width: *width };
+        for ExplainedForm { form, solutions, twins } in twins.explain_forms(source, &odd)? {
+            if let Some(fit) = &mut self.fits[form] {
+                (fit.solutions, fit.twins) = (solutions, twins);
+            }
+        }
+        self.check_beside_odd_classes(source, &open)
+    }
+
+    /// Times forms with one solution beside classes without a map. Their ports are unknown, so a slow mix says only
+    /// that the form uses more than its solution says.
+    fn check_beside_odd_classes(
+        &mut self,
+        source: &mut dyn MixSource,
+        open: &[(usize, usize, f64, f64)],
+    ) -> Result<(), StopReason> {
+        let odd: Vec<usize> =
+            self.findings.components.iter().flat_map(|component| component.odd.list_classes()).collect();
+        let is_single = |at: &usize| self.fits[open[*at].0].as_ref().is_some_and(|fit| fit.solutions.len() == 1);
+        let asked: Vec<(usize, usize)> =
+            (0..open.len()).filter(is_single).flat_map(|at| odd.iter().map(move |class| (at, *class))).collect();
+        for ((at, class), mix, fitted) in self.time_blocked(source, open, &asked)? {
+            let Some(fit) = &mut self.fits[open[at].0] else { continue };
+            let own: Vec<(PortBits, f64)> = fit.solutions.iter().flatten().map(|ports| (*ports, mix.copies)).collect();
+            if mix.low > best_cycles(&own).max(fitted.limits.free_cycles()) * (1.0 + SLOW_SHARE) {
+                fit.slow_beside.get_or_insert(class);
+            }
         }
         Ok(())
     }
@@ -203,6 +260,7 @@ impl SurveyedPorts {
             })
             .collect();
         let outcomes = source.time_mixes(&mixes)?;
+        let usual_error = find_fit_error(&list_times(&outcomes));
         let all = asked.iter().zip(counts).zip(mixes).zip(outcomes);
         let timed = all.filter_map(|(((asked, (blockers, copies)), mix), outcome)| {
             let MixOutcome::Timed(time) = outcome else { return None };
@@ -214,7 +272,8 @@ impl SurveyedPorts {
                 slots: (blockers + copies * slots) / self.width,
             };
             let fitted = FittedMix { mix, time, blocked, limits };
-            Some((*asked, BlockedMix { blocked, blockers, copies, low: time.low, high: time.high }, fitted))
+            let (low, high) = cut_interval(&time, usual_error);
+            Some((*asked, BlockedMix { blocked, blockers, copies, low, high }, fitted))
         });
         Ok(timed.collect())
     }
@@ -337,6 +396,18 @@ impl SurveyedPorts {
                 let missing = missing.unwrap_or_default();
                 (PortsVerdict::Several, format!("these µops explain its mixes, and none of them {missing}"))
             }
+            (1, _) if fit.slow_beside.is_some() => {
+                let text = "these µops explain its mixes, and it is slow beside forms whose ports are unknown";
+                (PortsVerdict::Several, text.to_string())
+            }
+            (1, _) if fit.twins > 0 => {
+                let (mixes, are) = if fit.twins == 1 { ("mix", "is") } else { ("mixes", "are") };
+                let text = format!(
+                    "one list of µops explains it: {} slow {mixes} with classes {are} as slow with single instructions instead of it",
+                    fit.twins
+                );
+                (PortsVerdict::Exact, text)
+            }
             (1, _) => (PortsVerdict::Exact, "one list of µops explains its mixes with all classes".to_string()),
             (0, Some((nearest, excess))) => {
                 let text = format!(
@@ -370,6 +441,11 @@ impl SurveyedPorts {
         row.ports = Some(self.labels.describe_uops(uops));
         row
     }
+}
+
+/// The usual error of times, and at most half of what makes a mix slow: wider intervals explain everything.
+fn find_fit_error(times: &[MixTime]) -> f64 {
+    find_usual_error(times).min(SLOW_SHARE / 2.0)
 }
 
 /// A mix in words.

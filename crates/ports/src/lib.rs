@@ -8,6 +8,7 @@
 //! - [`map_search`]: the maps that agree with all bounds.
 //! - [`class_survey`]: which mixes are timed, and what they say about all classes.
 //! - [`uop_fit`]: the µops of a form, from its times beside classes.
+//! - `twin_mixes`: forms in slow mixes, replaced by single instructions.
 //! - [`forms_survey`]: the ports of all forms.
 //! - [`deciding_mix`]: the mixes that decided an answer.
 //! - [`port_assignment`], [`mix_ports`]: the best assignment of the µops of a mix.
@@ -47,6 +48,7 @@ mod study;
 pub mod study_part;
 #[cfg(test)]
 mod survey_tests;
+mod twin_mixes;
 pub mod union_bounds;
 pub mod uop_fit;
 

@@ -1,7 +1,7 @@
 //! The survey of classes on planted cores.
 
 use crate::class_set::ClassSet;
-use crate::class_survey::{CandidateForm, ClassFindings, survey_classes};
+use crate::class_survey::{CandidateForm, ClassFindings, MixSource, survey_classes};
 use crate::classes_record::ClassesRecord;
 use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence};
 use crate::forms_survey::{SurveyedForm, survey_forms};
@@ -13,8 +13,12 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
+use cyclescope_instr::mixes::mix::Mix;
+use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_instr::rows::dispatch_slots::DispatchSlots;
 use cyclescope_measure::result::record::Quantity;
+use cyclescope_measure::study::StopReason;
+use std::collections::HashSet;
 
 /// A planted map: the slots per cycle, and the ports of each class.
 struct PlantedMap {
@@ -310,4 +314,73 @@ fn exact_verdicts_hold_under_every_assignment() {
 #[ignore = "takes minutes"]
 fn exact_verdicts_hold_on_many_maps() {
     require_scores(200, &[0.003, 0.015]);
+}
+
+/// A core on which every fifth new mix takes half as long again, the first time.
+struct SlowAtFirst {
+    core: PlantedCore,
+    known: HashSet<Mix>,
+}
+
+impl MixSource for SlowAtFirst {
+    fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason> {
+        let mut outcomes = self.core.time_mixes(mixes)?;
+        for (mix, outcome) in mixes.iter().zip(&mut outcomes) {
+            let is_slow = self.known.insert(mix.clone()) && self.known.len() % 5 == 0;
+            if let (true, MixOutcome::Timed(time)) = (is_slow, outcome) {
+                let MixTime { cycles, low, high, worst, .. } = *time;
+                let [cycles, low, high, worst] = [cycles, low, high, worst].map(|cycles| 1.5 * cycles);
+                *time = MixTime { cycles, low, high, worst, ..*time };
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+#[test]
+fn mixes_that_something_disturbed_once_leave_no_class_without_a_map() {
+    let maps = list_real_maps();
+    let map = maps.iter().find(|map| map.name == "golden cove").unwrap();
+    let forms: Vec<Vec<u32>> = map.classes.iter().map(|set| vec![*set]).collect();
+    let candidates: Vec<CandidateForm> =
+        forms.iter().enumerate().map(|(form, uops)| CandidateForm { form, ports: uops[0].count_ones() }).collect();
+    let core = PlantedCore::new(map.width, forms, Assignment::Best, 0.004, 1);
+    let mut source = SlowAtFirst { core, known: HashSet::new() };
+    let findings = survey_classes(&mut source, &candidates, map.width as f64).unwrap();
+    assert!(findings.components.iter().all(|component| component.odd.count_classes() == 0), "{findings:#?}");
+}
+
+/// The ports of forms of several µops on cores that assign badly: what is exact is right.
+#[test]
+fn forms_of_several_uops_are_right_on_cores_that_assign_badly() {
+    let maps = list_real_maps();
+    let map = maps.iter().find(|map| map.name == "golden cove").unwrap();
+    // Multiplication, addition, shift and shuffle, each with a load.
+    let several = [2, 0, 3, 7].map(|class| vec![map.classes[class], map.classes[6]]);
+    for assignment in Assignment::ALL {
+        let forms: Vec<Vec<u32>> = map.classes.iter().map(|set| vec![*set]).chain(several.clone()).collect();
+        let surveyed: Vec<SurveyedForm> =
+            forms.iter().enumerate().map(|(place, uops)| planted_form(place, uops.len(), 'A')).collect();
+        let mut core = PlantedCore::new(map.width, forms.clone(), assignment, 0.004, 1);
+        let found = survey_forms(&mut core, &surveyed, map.width as f64).unwrap();
+        let findings = &found.findings;
+        let ports = |place: usize| {
+            let class = findings.classes.iter().position(|class| class.members.contains(&place))?;
+            Some(found.labels.list_ports(class))
+        };
+        let mut exact = 0;
+        for (place, uops) in forms.iter().enumerate().skip(map.classes.len()) {
+            let Some(fit) = &found.fits[place] else { continue };
+            let [solution] = &fit.solutions[..] else { continue };
+            let class_of = |set: u32| map.classes.iter().position(|class| *class == set).unwrap();
+            let mut truth: Vec<_> = uops.iter().filter_map(|set| ports(class_of(*set))).collect();
+            let mut told = solution.clone();
+            truth.sort_unstable();
+            told.sort_unstable();
+            assert_eq!(told, truth, "{assignment:?}: {uops:x?}, {fit:?}");
+            exact += 1;
+        }
+        // An even spread leaves the ports of classes open.
+        assert!(assignment == Assignment::Even || exact >= 3, "{assignment:?}: {exact}");
+    }
 }

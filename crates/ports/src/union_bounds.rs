@@ -36,13 +36,19 @@ pub fn find_usual_error(times: &[MixTime]) -> f64 {
     shares.get(shares.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// The ends of a time's interval. Few layouts often give one that is far too wide, so one wider than
+/// usual is cut to the usual error.
+pub fn cut_interval(time: &MixTime, usual_error: f64) -> (f64, f64) {
+    let MixTime { cycles, low, high, .. } = *time;
+    let margin = usual_error * cycles;
+    (low.max(cycles - margin), high.min(cycles + margin))
+}
+
 impl MixReading {
-    /// The reading of a time. Few layouts often give an interval that is far too wide, so one wider
-    /// than usual is cut to the usual error.
+    /// The reading of a time: see [`cut_interval`].
     pub fn new(counts: Vec<(usize, f64)>, time: &MixTime, usual_error: f64) -> MixReading {
-        let MixTime { cycles, low, high, .. } = *time;
-        let margin = usual_error * cycles;
-        MixReading { counts, low: low.max(cycles - margin), high: high.min(cycles + margin) }
+        let (low, high) = cut_interval(time, usual_error);
+        MixReading { counts, low, high }
     }
 
     fn count_uops(&self) -> f64 {

@@ -9,6 +9,8 @@ use crate::union_bounds::{SLOT_SHARE, SLOW_SHARE, TIME_SHARE};
 
 /// Upper limit of µops in a hypothesis.
 pub const UOPS_MOST: usize = 5;
+/// Upper limit of candidates of one length.
+const CANDIDATES_MOST: usize = 12;
 /// Core cycles that a class would take alone in a mix.
 pub const BLOCKED_CYCLES: usize = 4;
 
@@ -35,6 +37,19 @@ pub struct UopFit {
     /// The one that no mix disproves and that leaves the least unexplained, and how much: the largest
     /// share.
     pub nearest: Option<(Vec<PortBits>, f64)>,
+    /// Mixes that are slower than the solutions allow, as are their twins: see [`crate::twin_mixes`].
+    pub twins: usize,
+    /// A class without a map beside which the form is slow: it uses more than the solutions say.
+    pub slow_beside: Option<usize>,
+}
+
+/// Supposed µops that explain some mixes of a form, and are too fast for the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UopCandidate {
+    /// The µops.
+    pub uops: Vec<PortBits>,
+    /// The indices of the other mixes, of those beside a class.
+    pub unexplained: Vec<usize>,
 }
 
 /// Copies of a form of this many slots and core cycles beside a class of these ports: as many as the
@@ -47,11 +62,7 @@ pub fn count_copies(ports: u32, slots: f64, cycles: f64, width: f64) -> usize {
 /// Finds the µops of a form of this many slots, each with one of these sets of ports.
 pub fn fit_uops(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, width: f64) -> UopFit {
     let mut fit = UopFit::default();
-    let usual = slots.round() as usize;
-    // As many µops as slots first: others are more, if a slot holds two, or fewer, if one needs no port.
-    let mut sizes: Vec<usize> = (0..=(usual + 1).min(UOPS_MOST)).collect();
-    sizes.sort_by_key(|size| (size.abs_diff(usual), *size < usual));
-    for size in sizes {
+    for size in list_sizes(slots) {
         let mut uops = Vec::new();
         list_multisets(sets, size, &mut uops, &mut |uops| {
             let Some(excess) = find_excess(mixes, uops, slots, width) else { return };
@@ -67,6 +78,38 @@ pub fn fit_uops(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, width: f64)
         }
     }
     fit
+}
+
+/// Numbers of µops that a form of this many slots may have, the likeliest first: as many as slots, or more, if a
+/// slot holds two, or fewer, if one needs no port.
+fn list_sizes(slots: f64) -> Vec<usize> {
+    let usual = slots.round() as usize;
+    let mut sizes: Vec<usize> = (0..=(usual + 1).min(UOPS_MOST)).collect();
+    sizes.sort_by_key(|size| (size.abs_diff(usual), *size < usual));
+    sizes
+}
+
+/// The lists of µops that no mix disproves and that explain the form alone, the likeliest length first. Of each
+/// length, those that leave the fewest mixes beside a class unexplained. `mixes` begins with the form alone.
+pub fn list_candidates(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, width: f64) -> Vec<UopCandidate> {
+    let Some((alone, others)) = mixes.split_first() else { return Vec::new() };
+    let mut all = Vec::new();
+    for size in list_sizes(slots).into_iter().filter(|size| *size > 0) {
+        let mut own = Vec::new();
+        list_multisets(sets, size, &mut Vec::new(), &mut |uops| {
+            let excess = |mix: &BlockedMix| find_excess(std::slice::from_ref(mix), uops, slots, width);
+            if !excess(alone).is_some_and(|excess| excess <= SLOW_SHARE) {
+                return;
+            }
+            let Some(excesses) = others.iter().map(excess).collect::<Option<Vec<f64>>>() else { return };
+            let slow = excesses.iter().enumerate().filter(|(_, excess)| **excess > SLOW_SHARE);
+            own.push(UopCandidate { uops: uops.to_vec(), unexplained: slow.map(|(at, _)| at).collect() });
+        });
+        own.sort_by_key(|candidate| candidate.unexplained.len());
+        own.truncate(CANDIDATES_MOST);
+        all.extend(own);
+    }
+    all
 }
 
 /// Calls `take` with each multiset of this size.
