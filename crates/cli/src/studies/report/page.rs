@@ -10,10 +10,9 @@ use super::published_join::join_published;
 use super::report_file::ReportFile;
 use super::timing_section::{TimingSection, describe_timing};
 use cyclescope_platform::random;
-use minijinja::{AutoEscape, Environment};
+use html_escape::encode_text;
 use serde::Serialize;
 
-const TEMPLATE: &str = include_str!("../../../assets/report/page.html");
 /// The styles, in their order.
 const STYLES: [&str; 3] = [
     include_str!("../../../assets/report/vendor/uPlot.min.css"),
@@ -69,23 +68,15 @@ struct FileSummary {
     command: String,
 }
 
-#[derive(Serialize)]
 struct PageLicence {
     name: &'static str,
     text: &'static str,
 }
 
-/// What the template inserts.
-#[derive(Serialize)]
-struct PageTemplate<'a> {
-    title: &'a str,
-    version: &'a str,
-    nonce: String,
-    styles: String,
-    scripts: String,
-    data: String,
-    blobs: &'a [PageBlob],
-    licences: [PageLicence; 2],
+impl PageLicence {
+    fn to_element(&self) -> String {
+        format!("<h2>{}</h2><pre>{}</pre>", encode_text(self.name), encode_text(self.text))
+    }
 }
 
 impl ReportPage {
@@ -137,21 +128,18 @@ impl ReportPage {
 
     /// The page's HTML.
     pub fn render(&self) -> String {
-        let mut environment = Environment::new();
-        environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        environment.add_template("page", TEMPLATE).expect("the template is valid");
-        let template = environment.get_template("page").expect("it was added");
-        let page = PageTemplate {
-            title: &self.title,
-            version: env!("CARGO_PKG_VERSION"),
-            nonce: draw_nonce(),
-            styles: STYLES.join("\n"),
-            scripts: SCRIPTS.join("\n"),
-            data: escape_json(&serde_json::to_string(&self.data).expect("the data are serialisable")),
-            blobs: &self.blobs,
-            licences: LICENCES,
-        };
-        template.render(minijinja::value::Serde(page)).expect("all fields of the template are given")
+        let data = serde_json::to_string(&self.data).expect("the data are serialisable");
+        format!(
+            include_str!("../../../assets/report/page.html"),
+            title = encode_text(&self.title),
+            version = env!("CARGO_PKG_VERSION"),
+            nonce = draw_nonce(),
+            styles = STYLES.join("\n"),
+            scripts = SCRIPTS.join("\n"),
+            data = escape_json(&data),
+            blobs = self.blobs.iter().map(PageBlob::to_element).collect::<String>(),
+            licences = LICENCES.iter().map(PageLicence::to_element).collect::<String>(),
+        )
     }
 }
 

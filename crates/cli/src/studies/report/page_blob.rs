@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use html_escape::encode_double_quoted_attribute;
 use serde::Serialize;
 use std::io::Write;
 
 /// A compressed part of the page.
-#[derive(Serialize)]
 pub struct PageBlob {
     name: String,
     text: String,
@@ -22,6 +22,12 @@ impl PageBlob {
         packed.flush().expect("memory takes the rest");
         let bytes = packed.finish().expect("memory takes the end");
         PageBlob { name: name.to_string(), text: BASE64_STANDARD.encode(bytes) }
+    }
+
+    /// The element that holds it, and ends its line.
+    pub fn to_element(&self) -> String {
+        let name = encode_double_quoted_attribute(&self.name);
+        format!("<script type=\"text/plain\" id=\"{name}\">{}</script>\n", self.text)
     }
 
     /// The compressed bytes.
