@@ -326,7 +326,7 @@ impl MixSource for SlowAtFirst {
     fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason> {
         let mut outcomes = self.core.time_mixes(mixes)?;
         for (mix, outcome) in mixes.iter().zip(&mut outcomes) {
-            let is_slow = self.known.insert(mix.clone()) && self.known.len() % 5 == 0;
+            let is_slow = self.known.insert(mix.clone()) && self.known.len().is_multiple_of(5);
             if let (true, MixOutcome::Timed(time)) = (is_slow, outcome) {
                 let MixTime { cycles, low, high, worst, .. } = *time;
                 let [cycles, low, high, worst] = [cycles, low, high, worst].map(|cycles| 1.5 * cycles);

@@ -579,7 +579,7 @@ mod tests {
         let sample = |ticks: f64| {
             let start = now;
             now += (ticks + OVERHEAD).round() as u64;
-            Sample { start, end: now, ..Sample::default() }
+            Sample { start, end: now }
         };
         let samples: Vec<Sample> = quiet.chain(disturbed).flatten().map(sample).collect();
         let columns: Vec<usize> = (0..timer.list_calls(&programs, calls, programs.len()).len()).collect();
