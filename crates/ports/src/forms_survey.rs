@@ -48,6 +48,8 @@ pub struct SurveyedForm {
     pub is_compound: bool,
     /// Whether it reads memory.
     pub reads_memory: bool,
+    /// Whether it is one of the reference forms, which represent their class in mixes.
+    pub is_reference: bool,
 }
 
 /// What the mixes say.
@@ -99,12 +101,15 @@ pub fn survey_forms(
         form.place.as_ref().ok().and_then(|_| times.next().flatten()).map(|time| reach(form, time))
     };
     let alone: Vec<Option<MixTime>> = forms.iter().map(time).collect();
+    // The first form of a class is in all its mixes. One that also loads would seem to share the ports of loads.
+    let mut ordered: Vec<(&SurveyedForm, &Option<MixTime>)> = forms.iter().zip(&alone).collect();
+    ordered.sort_by_key(|(form, _)| (!form.is_reference, form.reads_memory));
     let candidate = |(form, alone): (&SurveyedForm, &Option<MixTime>)| {
         let is_simple = form.count_slots() == Some(1.0) && form.chains.is_empty() && !form.is_compound;
         let ports = read_ports(alone.as_ref()?.cycles, width).filter(|_| is_simple)?;
         Some(CandidateForm { form: *form.place.as_ref().ok()?, ports })
     };
-    let candidates: Vec<CandidateForm> = forms.iter().zip(&alone).filter_map(candidate).collect();
+    let candidates: Vec<CandidateForm> = ordered.into_iter().filter_map(candidate).collect();
     let findings = survey_classes(source, &candidates, width)?;
     let class_of = |form: &SurveyedForm| {
         let place = form.place.as_ref().ok()?;

@@ -40,11 +40,13 @@ const REFERENCE_NAMES: [&str; 28] = [
 /// The reference forms that are not among these.
 pub(crate) fn list_reference_forms(asked: &[TargetForm]) -> Vec<TargetForm> {
     let known: Vec<String> = asked.iter().map(full_name).collect();
-    let is_chosen = |target: &TargetForm| {
-        let name = full_name(target);
-        REFERENCE_NAMES.contains(&name.as_str()) && !known.contains(&name)
-    };
+    let is_chosen = |target: &TargetForm| is_reference(target) && !known.contains(&full_name(target));
     list_forms(CodeMode::Bits64).into_iter().filter(is_chosen).collect()
+}
+
+/// Whether a form is one of the reference forms.
+pub(crate) fn is_reference(target: &TargetForm) -> bool {
+    REFERENCE_NAMES.contains(&full_name(target).as_str())
 }
 
 #[cfg(test)]

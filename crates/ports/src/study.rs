@@ -11,7 +11,7 @@ use crate::port_aliases::PortAliases;
 use crate::port_labels::{find_unit, is_compound, reads_memory};
 use crate::ports_plan::{PortsPlan, PortsQuestion};
 use crate::ports_row::{PortsRow, RowStart, most_are_untimed};
-use crate::reference_forms::list_reference_forms;
+use crate::reference_forms::{is_reference, list_reference_forms};
 use crate::study_part::{MeasuredSlots, StudyPart};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::{RunError, Unavailable};
@@ -335,6 +335,7 @@ fn survey_all(
         chains: facts.place.as_ref().map_or(Vec::new(), |place| mix_forms[*place].list_chains()),
         is_compound: is_compound(target),
         reads_memory: reads_memory(target),
+        is_reference: is_reference(target),
         rthroughput: facts.row.as_ref().and_then(|row| row.throughput.as_ref()?.cost.value),
     };
     let forms: Vec<SurveyedForm> = targets.iter().zip(facts).map(form).collect();
