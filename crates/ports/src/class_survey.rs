@@ -39,7 +39,7 @@ const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 
 const RELAXED_MOST: usize = 500;
 /// Upper limit of triples.
 const TRIPLES_MOST: usize = 600;
-/// Most repeats of the mixes of classes without a map.
+/// Most repeats of the mixes of classes without a single map.
 const REPEATS: usize = 2;
 /// Copies of a form that is timed alone.
 const SINGLE_COPIES: usize = 12;
@@ -192,12 +192,13 @@ pub fn survey_classes(
     survey.time_triples(&triples)?;
     survey.findings.bounds.extend(survey.bound_triples(&triples));
     survey.solve();
-    // A mix that something disturbed can leave many classes without a map. The fastest try counts.
+    // A mix that something disturbed can leave many classes without a map, or with several. The fastest try counts.
     for _ in 0..REPEATS {
-        if survey.list_odd().count_classes() == 0 {
+        let open = survey.list_open();
+        if open.count_classes() == 0 {
             break;
         }
-        survey.repeat_odd_mixes()?;
+        survey.repeat_mixes(open)?;
         survey.findings.bounds.clear();
         survey.findings.bounds = survey.bound_pairs();
         survey.findings.bounds.extend(survey.bound_triples(&triples));
@@ -372,17 +373,22 @@ impl ClassSurvey<'_> {
             .collect()
     }
 
-    /// The classes without a map.
-    fn list_odd(&self) -> ClassSet {
-        self.findings.components.iter().flat_map(|component| component.odd.list_classes()).collect()
+    /// The classes without a map, and those with several that more mixes might tell apart.
+    fn list_open(&self) -> ClassSet {
+        let open = self.findings.components.iter().flat_map(|component| {
+            let is_open = |class: &usize| {
+                component.odd.contains(*class) || component.steered && component.list_own_sets(*class).len() > 1
+            };
+            component.classes.list_classes().filter(is_open)
+        });
+        open.collect()
     }
 
-    /// Times the mixes of classes without a map again.
-    fn repeat_odd_mixes(&mut self) -> Result<(), StopReason> {
-        let odd = self.list_odd();
+    /// Times the mixes of these classes again.
+    fn repeat_mixes(&mut self, open: ClassSet) -> Result<(), StopReason> {
         let mut known: Vec<&Mix> = Vec::new();
         let mut again: Vec<ClassMix> = Vec::new();
-        for mix in self.findings.mixes.iter().filter(|mix| mix.classes.intersects(odd)) {
+        for mix in self.findings.mixes.iter().filter(|mix| mix.classes.intersects(open)) {
             if !known.contains(&&mix.mix) {
                 known.push(&mix.mix);
                 again.push(mix.clone());
@@ -439,6 +445,15 @@ impl ClassSurvey<'_> {
                         self.split_components(classes.list_classes().filter(|class| !odd.contains(*class)).collect()),
                     );
                 }
+            }
+        }
+        // If µops are spread evenly, a mix of two forms that share some of their ports looks like one of forms that
+        // share all.
+        for component in solved.iter_mut().filter(|component| !component.steered) {
+            let may_differ = |class: &PortClass| class.ports > 1 && class.members.len() > 1;
+            let classes = &self.findings.classes;
+            if component.classes.list_classes().any(|class| may_differ(&classes[class])) {
+                component.solutions.complete = false;
             }
         }
         solved.sort_by_key(|component| component.classes);

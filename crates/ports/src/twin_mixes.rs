@@ -82,9 +82,10 @@ impl TwinBuilder<'_> {
                         .is_some_and(|(twin, time)| self.is_as_slow(&self.fitted[*form][*at], &twin, &time))
                 })
             };
-            // Lists of the likeliest length come first.
+            // Lists of the likeliest length come first, and of these the ones that need the fewest twins.
             let first = candidates.iter().find(holds)?;
-            let alike = candidates.iter().filter(|candidate| candidate.uops.len() == first.uops.len());
+            let shape = |candidate: &UopCandidate| (candidate.uops.len(), candidate.unexplained.len());
+            let alike = candidates.iter().filter(|candidate| shape(candidate) == shape(first));
             let solutions = alike.filter(holds).map(|candidate| candidate.uops.clone()).collect();
             Some(ExplainedForm { form: *form, solutions, twins: first.unexplained.len() })
         };
