@@ -194,6 +194,11 @@ impl SiblingWait {
         may
     }
 
+    /// Leaves at least this much of the time, for a measurement that others depend on.
+    pub fn leave_at_least(&mut self, least: Duration) {
+        self.left = self.left.max(least);
+    }
+
     /// Ends the retries of a measurement that has its result: the time until the next one does not count.
     pub fn end_retries(&mut self) {
         if self.began.take().is_some() {
@@ -287,7 +292,12 @@ mod tests {
         // 60 and 10 s in pauses of 10 ms.
         assert!((5_990..=6_001).contains(&all) && (998..=1_001).contains(&vain), "{all} {vain}");
         // It stays so until a measurement has its result at a retry.
+        restless.leave_at_least(Duration::from_secs(60));
         assert!(!restless.pause_before_retry(&mut machine, false));
+        let mut spent = SiblingWait::new(Duration::ZERO);
+        assert!(!spent.pause_before_retry(&mut machine, false));
+        spent.leave_at_least(Duration::from_secs(1));
+        assert!(spent.pause_before_retry(&mut machine, false));
         let mut wait = SiblingWait::new(Duration::from_secs(60));
         assert!(wait.pause_before_retry(&mut machine, false));
         wait.end_retries();

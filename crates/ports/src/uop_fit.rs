@@ -37,7 +37,7 @@ pub struct UopFit {
     /// The one that no mix disproves and that leaves the least unexplained, and how much: the largest
     /// share.
     pub nearest: Option<(Vec<PortBits>, f64)>,
-    /// Mixes that are slower than the solutions allow, as are their twins: see [`crate::twin_mixes`].
+    /// Mixes that are slower than the solutions allow, as are their twins (`twin_mixes`).
     pub twins: usize,
     /// A class without a map beside which the form is slow: it uses more than the solutions say.
     pub slow_beside: Option<usize>,

@@ -37,7 +37,8 @@ pub struct MixEffort {
     pub rounds: u32,
     /// Approximate core cycles of a program's longest call.
     pub cycles: f64,
-    /// Longest time of retries beside a busy sibling, in all mixes together.
+    /// Longest time of retries beside a busy sibling, in all mixes together, but for what each list of
+    /// mixes has at least.
     #[serde(default)]
     pub wait: Duration,
 }
@@ -123,6 +124,8 @@ const BATCH_PROGRAMS: usize = 84;
 const WARM_UP: u32 = 1;
 /// Instructions per core cycle that the first call of a program assumes.
 const USUAL_RATE: f64 = 4.0;
+/// The share of the time for retries that each list of mixes has at least.
+const CALL_WAIT_SHARE: f64 = 0.2;
 /// Layouts that have to agree beside a sibling that is busy now and then.
 const AGREEING_LAYOUTS: usize = 2;
 /// Most tries of a mix that has no reading for another reason than a busy sibling.
@@ -317,6 +320,8 @@ impl<'a> MixTimer<'a> {
         ) -> Result<Vec<TimedMix>, RunError>,
     ) -> Result<(), RunError> {
         let mut wait = self.wait.get();
+        // Mixes that ports of many forms depend on come late in a survey.
+        wait.leave_at_least(self.effort.wait.mul_f64(CALL_WAIT_SHARE));
         while !open.is_empty() {
             let tried = open.len();
             let missed = try_once(executor, open, outcomes)?;
