@@ -284,17 +284,15 @@ fn row_is_explained_by_its_programs() {
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80));
     let measure = || lines(&["--explain", "Add_r64_rm64", "--quick"]);
     let has_rate = |line: &Value| line["row"]["throughput"]["cost"]["value"].is_number();
-    // Beside a sibling that never rested, a rate is that of no program alone.
-    let is_shared = |line: &Value| line["row"]["caveats"].to_string().contains("sibling_busy");
-    let lines = measure_until(measure, |lines| lines.iter().all(|line| has_rate(line) && !is_shared(line)));
+    let lines = measure_until(measure, |lines| lines.iter().all(has_rate));
     assert_eq!((lines.len(), of_kind(&lines, "instr.explain").len()), (2, 2));
     for line in &lines {
         let programs = line["programs"].as_array().expect("a list");
         let taken =
             |question: &str| programs.iter().filter(|one| one["question"] == question && one["taken"] == true).count();
         // Where a row has no rate, none of its programs is taken.
-        assert!(is_shared(line) || taken("throughput") == usize::from(has_rate(line)), "{line}");
-        if is_shared(line) || !has_rate(line) {
+        assert_eq!(taken("throughput"), usize::from(has_rate(line)), "{line}");
+        if !has_rate(line) {
             cyclescope_skipped::report_left_out("the machine is too busy for the rate of an addition");
         }
         let latencies = line["row"]["latency"].as_array().expect("a list");

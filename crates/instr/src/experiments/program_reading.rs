@@ -131,6 +131,14 @@ impl ProgramReading {
     }
 }
 
+/// The figures of an experiment's layouts by pass: those with an idle sibling, or if it was always busy, the others.
+pub(crate) fn figures_by_pass(passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<Vec<f64>> {
+    let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
+    let alone: Vec<Vec<f64>> = readings().map(|reading| reading.cycles.clone()).collect();
+    let never = alone.iter().all(Vec::is_empty);
+    if never { readings().map(|reading| reading.shared.clone()).collect() } else { alone }
+}
+
 /// A layout's cost, even with a busy sibling.
 pub(crate) fn layout_cost(timing: &ProgramTiming) -> f64 {
     mean_near_median(if timing.cycles.is_empty() { &timing.shared } else { &timing.cycles })

@@ -12,7 +12,7 @@ use crate::experiments::filler_curves::{FillerCurves, NO_FILLER_CURVES};
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes;
-use crate::experiments::program_reading::ProgramReading;
+use crate::experiments::program_reading::{ProgramReading, figures_by_pass};
 use crate::experiments::regime_reading::RegimeReading;
 use crate::experiments::slot_judgement::estimate_all_slots;
 use crate::experiments::slot_reading::SlotReading;
@@ -162,7 +162,7 @@ fn explain_own_constant(
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
-        let layouts: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
+        let layouts = figures_by_pass(passes, index);
         let (values, meaning) = match &experiment.meaning {
             ExperimentMeaning::Operands { values, of } => (Some(values.clone()), &**of),
             meaning => (None, meaning),
@@ -176,7 +176,8 @@ fn explain_own_constant(
                 let variant = values.or_else(|| variant.clone());
                 let first_look = readings.iter().filter_map(|reading| reading.first_look).next();
                 let trial = ProgramTrial { recipe: recipe.clone(), cost: raw, variant, ..trial };
-                trials.push(explain_rate(trial, best == Some(index), first_look));
+                let is_shared = readings.iter().all(|reading| reading.cycles.is_empty());
+                trials.push(explain_rate(trial, best == Some(index), is_shared, first_look));
             }
             ExperimentMeaning::Latency { .. } => {
                 let trial = ProgramTrial { curve: summarize_curve(&readings, None), ..trial };
@@ -407,9 +408,8 @@ fn find_best_program(
 ) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
-        let pooled: Vec<f64> =
-            passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect();
-        modes::estimate_lowest_mode(&pooled, confidence).map(|estimate| estimate.cost.value)
+        modes::estimate_lowest_mode(&figures_by_pass(passes, index).concat(), confidence)
+            .map(|estimate| estimate.cost.value)
     };
     let same = |experiment: &FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Throughput { recipe, variant: None, .. } => recipe == taken,
@@ -420,9 +420,11 @@ fn find_best_program(
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
 }
 
-fn explain_rate(mut trial: ProgramTrial, taken: bool, first_look: Option<f64>) -> ProgramTrial {
+/// `is_shared` says whether all figures are beside a busy sibling.
+fn explain_rate(mut trial: ProgramTrial, taken: bool, is_shared: bool, first_look: Option<f64>) -> ProgramTrial {
     trial.taken = taken;
     trial.why = match (taken, trial.cost, first_look) {
+        (true, ..) if is_shared => "the best rate that any program sustained, beside a busy sibling".to_string(),
         (true, ..) => "the best rate that any program sustained".to_string(),
         (false, Some(_), _) => "another program was at least as fast".to_string(),
         (false, None, Some(cost)) => format!("{cost:.3} in the first look: others were faster"),
@@ -552,5 +554,19 @@ mod tests {
             let why: Vec<&str> = trials.iter().filter(taken).map(|trial| trial.why.as_str()).collect();
             assert!(why.iter().any(|why| why.starts_with("exact")), "{latency:?} {why:?}");
         }
+    }
+    #[test]
+    fn a_rate_beside_a_busy_sibling_has_a_taken_program() {
+        let plan = plan_addition();
+        let shared = |_| ProgramReading { shared: vec![0.4, 0.4, 0.401], ..ProgramReading::default() };
+        let passes = vec![plan.experiments.iter().map(shared).collect::<Vec<ProgramReading>>()];
+        let link_costs = LinkCosts::default();
+        let mut row = row("add", "r64, r64", Vec::new(), 0.0);
+        RowAnalysis::without_slots(&plan, &link_costs, 0.2).fill_row(&mut row, &passes);
+        assert!(row.throughput.as_ref().unwrap().cost.value.is_some());
+        let trials = explain_row(&row, &plan, &link_costs, &passes, 0.95);
+        let taken: Vec<&ProgramTrial> =
+            trials.iter().filter(|trial| trial.taken && trial.question == "throughput").collect();
+        assert!(taken.len() == 1 && taken[0].why.ends_with("beside a busy sibling"), "{taken:?}");
     }
 }

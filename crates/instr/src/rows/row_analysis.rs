@@ -6,7 +6,7 @@ use crate::experiments::filler_curves::FillerCurves;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes::{ModeEstimate, estimate_largest_mode, estimate_lowest_mode};
-use crate::experiments::program_reading::ProgramReading;
+use crate::experiments::program_reading::{ProgramReading, figures_by_pass};
 use cyclescope_core::statistics::Interval;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
@@ -75,14 +75,6 @@ impl<'a> RowAnalysis<'a> {
 }
 
 impl RowAnalysis<'_> {
-    /// All layouts' figures by pass. If the sibling was always busy, the shared figures.
-    pub(super) fn figures_by_pass(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<Vec<f64>> {
-        let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
-        let alone: Vec<Vec<f64>> = readings().map(|reading| reading.cycles.clone()).collect();
-        let never = alone.iter().all(Vec::is_empty);
-        if never { readings().map(|reading| reading.shared.clone()).collect() } else { alone }
-    }
-
     /// The caveat for experiments whose sibling was busy in all readings of all passes.
     pub(super) fn shared_core_caveat(&self, passes: &[Vec<ProgramReading>]) -> Option<Caveat> {
         let never = |index: &usize| {
@@ -99,7 +91,7 @@ impl RowAnalysis<'_> {
         passes: &[Vec<ProgramReading>],
         experiment: usize,
     ) -> Option<ModeEstimate> {
-        self.estimate_figures(experiment, &self.figures_by_pass(passes, experiment).concat())
+        self.estimate_figures(experiment, &figures_by_pass(passes, experiment).concat())
     }
 
     /// Estimates a cost from layouts: the lowest mode of a reciprocal throughput, the

@@ -7,7 +7,7 @@ use crate::bodies::operand_values;
 use crate::bodies::throughput_body::ThroughputRecipe;
 use crate::experiments::experiment::{BOUND_SHARE, ExperimentMeaning};
 use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode, is_proved, list_modes, mode_width};
-use crate::experiments::program_reading::ProgramReading;
+use crate::experiments::program_reading::{ProgramReading, figures_by_pass};
 use crate::forms::gather;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
@@ -33,8 +33,7 @@ impl RowAnalysis<'_> {
         let bodies = self.group_by_body(&places);
         let programs: Vec<_> = bodies.iter().map(|body| self.pool_figures(passes, body)).collect();
         let BestProgram { place, mut cost } = find_best(&programs, self.confidence)?;
-        let least =
-            |index: &usize| self.figures_by_pass(passes, *index).concat().into_iter().fold(f64::INFINITY, f64::min);
+        let least = |index: &usize| figures_by_pass(passes, *index).concat().into_iter().fold(f64::INFINITY, f64::min);
         let index = *bodies[place].iter().min_by(|a, b| least(a).total_cmp(&least(b)))?;
         let ExperimentMeaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
@@ -90,7 +89,7 @@ impl RowAnalysis<'_> {
 
     /// The figures of several experiments by pass.
     fn pool_figures(&self, passes: &[Vec<ProgramReading>], indices: &[usize]) -> Vec<Vec<f64>> {
-        let figures: Vec<Vec<Vec<f64>>> = indices.iter().map(|index| self.figures_by_pass(passes, *index)).collect();
+        let figures: Vec<Vec<Vec<f64>>> = indices.iter().map(|index| figures_by_pass(passes, *index)).collect();
         let pooled = |pass| figures.iter().filter_map(|one| one.get(pass)).flatten().copied().collect();
         (0..passes.len()).map(pooled).collect()
     }
@@ -102,7 +101,7 @@ impl RowAnalysis<'_> {
             matches!(self.plan.experiments[*index].meaning, ExperimentMeaning::Throughput { variant: None, .. })
         };
         let rates = (0..self.plan.experiments.len()).filter(is_rate);
-        let mut layouts = rates.flat_map(|index| self.figures_by_pass(passes, index).concat());
+        let mut layouts = rates.flat_map(|index| figures_by_pass(passes, index).concat());
         layouts.any(|cycles| cycles + 2.0 * mode_width(cycles) < proved)
     }
 
