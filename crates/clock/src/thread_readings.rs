@@ -20,11 +20,12 @@ pub(crate) struct ThreadReadings {
     /// Number of readings. Only the thread itself adds to them.
     number: AtomicUsize,
     untimed: UntimedCounts,
-    consumed: Mutex<Consumed>,
+    converted: Mutex<ConvertedReadings>,
 }
 
+/// What is known of the readings that are converted already.
 #[derive(Debug, Default)]
-struct Consumed {
+struct ConvertedReadings {
     /// Number of converted readings.
     number: usize,
     /// Last reading of the ruler.
@@ -54,7 +55,7 @@ impl ThreadReadings {
             readings: (0..KEPT).map(|_| Default::default()).collect(),
             number: AtomicUsize::new(0),
             untimed: UntimedCounts::new(),
-            consumed: Mutex::default(),
+            converted: Mutex::default(),
         }
     }
 
@@ -95,7 +96,7 @@ impl ThreadReadings {
         last: Option<RegionReading>,
         owner: Option<OwnerTurn<'_>>,
     ) -> usize {
-        let mut consumed = locked(&self.consumed);
+        let mut consumed = locked(&self.converted);
         let before = consumed.ruler;
         if before.is_none() && owner.is_none() {
             return 0;

@@ -558,10 +558,10 @@ mod tests {
         let programs = vec![program; 3];
         let calls = RoundCalls { loops: 100, wake_up: None, emptied: false };
         let gauge = Gauge::brief_ruler(calls.loops, sentinel_loops(timer.step), timer.imul_latency);
-        // Additions that the sentinel's reading stands for.
-        let read =
-            |ticks: f64| gauge.read(&[gauge.short_chain_cycles(), gauge.long_chain_cycles(calls.loops), ticks]).width;
-        let sentinel = |width: f64| read(1.0) / width;
+        // A reading of one tick has all additions of the sentinel in a cycle.
+        let chains = [gauge.short_chain_cycles(), gauge.long_chain_cycles(calls.loops)];
+        let additions = gauge.read(&[chains[0], chains[1], 1.0]).width;
+        let sentinel = |width: f64| additions / width;
         let probe = gauge.long_chain_cycles(count_probe_loops(calls.loops));
         // A tick is a core cycle, and an instance takes two.
         let round = |widths: [f64; 4]| {
