@@ -70,6 +70,34 @@ pub struct SurveyedPorts {
     pub(crate) width: f64,
 }
 
+/// A form whose µops are sought.
+struct OpenForm {
+    /// Its index among the forms, and among those of the source.
+    form: usize,
+    place: usize,
+    slots: f64,
+    /// Core cycles alone.
+    cycles: f64,
+    /// The form alone, then beside classes.
+    mixes: Vec<BlockedMix>,
+    /// The ports that a µop may have.
+    sets: Vec<PortBits>,
+    /// Mixes beside classes that were asked for. Some may have no time.
+    asked: usize,
+}
+
+impl OpenForm {
+    fn sort_sets(&mut self) {
+        self.sets.sort_unstable();
+        self.sets.dedup();
+    }
+
+    fn fit(&self, width: f64) -> UopFit {
+        let missing = self.asked - (self.mixes.len() - 1);
+        UopFit { missing, ..fit_uops(&self.mixes, &self.sets, self.slots, width) }
+    }
+}
+
 impl SurveyedForm {
     fn count_slots(&self) -> Option<f64> {
         let slots = self.slots.as_ref()?;
@@ -130,74 +158,87 @@ pub fn survey_forms(
 impl SurveyedPorts {
     /// Finds the µops of the forms without class.
     fn fit_forms(&mut self, source: &mut dyn MixSource, forms: &[SurveyedForm]) -> Result<(), StopReason> {
-        let open: Vec<(usize, usize, f64, f64)> = (0..forms.len())
-            .filter(|form| self.classes[*form].is_none() && forms[*form].chains.is_empty())
-            .filter_map(|form| {
-                let cycles = self.alone[form].as_ref()?.cycles;
-                let slots = forms[form].count_slots()?;
-                let place = *forms[form].place.as_ref().ok()?;
-                (slots <= SLOTS_MOST && cycles <= CYCLES_MOST).then_some((form, place, slots, cycles))
-            })
-            .collect();
+        let mut open = self.list_open_forms(forms);
+        self.time_beside_classes(source, &mut open)?;
+        self.repeat_odd_mixes(source, &mut open)?;
+        for own in &open {
+            self.fits[own.form] = Some(own.fit(self.width));
+        }
+        self.explain_by_twins(source, forms, &open)?;
+        self.check_beside_odd_classes(source, &open)
+    }
+
+    /// The forms without class that may have few µops.
+    fn list_open_forms(&self, forms: &[SurveyedForm]) -> Vec<OpenForm> {
         let usual_error = find_fit_error(&self.alone.iter().flatten().copied().collect::<Vec<MixTime>>());
-        let mut mixes: Vec<Vec<BlockedMix>> = open
-            .iter()
-            .map(|(form, ..)| {
-                let time = self.alone[*form].as_ref().expect("it has a time");
-                let (low, high) = cut_interval(time, usual_error);
-                vec![BlockedMix { blocked: 0, blockers: 0.0, copies: 1.0, low, high }]
-            })
-            .collect();
-        // Each form beside the largest class of each component, then beside all classes of those that
-        // slow it down.
-        let pooled: Vec<usize> = self.list_pooled();
-        let mut sets: Vec<Vec<PortBits>> = vec![Vec::new(); open.len()];
+        let unsorted = (0..forms.len()).filter(|form| self.classes[*form].is_none() && forms[*form].chains.is_empty());
+        let open = |form: usize| {
+            let time = self.alone[form].as_ref()?;
+            let (slots, place) = (forms[form].count_slots()?, *forms[form].place.as_ref().ok()?);
+            let (low, high) = cut_interval(time, usual_error);
+            let alone = BlockedMix { blocked: 0, blockers: 0.0, copies: 1.0, low, high };
+            let open =
+                OpenForm { form, place, slots, cycles: time.cycles, mixes: vec![alone], sets: Vec::new(), asked: 0 };
+            (slots <= SLOTS_MOST && time.cycles <= CYCLES_MOST).then_some(open)
+        };
+        unsorted.filter_map(open).collect()
+    }
+
+    /// Times each form beside the largest class of each component, then beside all classes of those that slow it
+    /// down.
+    fn time_beside_classes(&mut self, source: &mut dyn MixSource, open: &mut [OpenForm]) -> Result<(), StopReason> {
+        let pooled = self.list_pooled();
         let first: Vec<(usize, usize)> =
             (0..open.len()).flat_map(|at| pooled.iter().map(move |class| (at, *class))).collect();
         let mut then = Vec::new();
-        for ((at, class), mix, fitted) in self.time_blocked(source, &open, &first)? {
-            mixes[at].push(mix);
+        for ((at, class), mix, fitted) in self.time_blocked(source, open, &first)? {
             let is_slow = mix.low > fitted.limits.free_cycles() * (1.0 + SLOW_SHARE / 2.0);
-            self.fitted_mixes[open[at].0].push(fitted);
+            self.add_mix(&mut open[at], mix, fitted);
             if is_slow {
                 let component = self.findings.find_component(class).expect("each class has one");
                 let mapped = || component.classes.list_classes().filter(|class| !component.odd.contains(*class));
-                sets[at].extend(mapped().map(|class| self.labels.list_ports(class)));
+                open[at].sets.extend(mapped().map(|class| self.labels.list_ports(class)));
                 then.extend(mapped().filter(|other| *other != class).map(|other| (at, other)));
             }
         }
-        for ((at, _), mix, fitted) in self.time_blocked(source, &open, &then)? {
-            mixes[at].push(mix);
-            self.fitted_mixes[open[at].0].push(fitted);
+        for ((at, _), mix, fitted) in self.time_blocked(source, open, &then)? {
+            self.add_mix(&mut open[at], mix, fitted);
         }
-        sets.iter_mut().for_each(|sets| {
-            sets.sort_unstable();
-            sets.dedup();
-        });
-        let fits: Vec<UopFit> =
-            (0..open.len()).map(|at| fit_uops(&mixes[at], &sets[at], open[at].2, self.width)).collect();
-        // What no µops explain is timed again: something may have disturbed it. The fastest try counts.
-        let is_odd = |at: &usize| fits[*at].solutions.is_empty();
-        let asked: Vec<(usize, usize)> = first.iter().chain(&then).copied().filter(|(at, _)| is_odd(at)).collect();
-        for ((at, _), mix, fitted) in self.time_blocked(source, &open, &asked)? {
-            let all = &mut self.fitted_mixes[open[at].0];
+        first.iter().chain(&then).for_each(|(at, _)| open[*at].asked += 1);
+        open.iter_mut().for_each(OpenForm::sort_sets);
+        Ok(())
+    }
+
+    /// Times all mixes of forms that no µops explain again: something may have disturbed them. The fastest try
+    /// counts.
+    fn repeat_odd_mixes(&mut self, source: &mut dyn MixSource, open: &mut [OpenForm]) -> Result<(), StopReason> {
+        let class_of =
+            |ports: PortBits| (0..self.findings.classes.len()).find(|class| self.labels.list_ports(*class) == ports);
+        let odd = (0..open.len()).filter(|at| open[*at].fit(self.width).solutions.is_empty());
+        let classes = |at: usize| open[at].mixes[1..].iter().filter_map(move |mix| Some((at, class_of(mix.blocked)?)));
+        let asked: Vec<(usize, usize)> = odd.flat_map(classes).collect();
+        for ((at, _), mix, fitted) in self.time_blocked(source, open, &asked)? {
+            let all = &mut self.fitted_mixes[open[at].form];
             let Some(place) = all.iter().position(|known| known.mix == fitted.mix) else { continue };
             if fitted.time.cycles < all[place].time.cycles {
                 // The first one is the form alone.
-                (all[place], mixes[at][place + 1]) = (fitted, mix);
+                (all[place], open[at].mixes[place + 1]) = (fitted, mix);
             }
         }
-        let mut odd = Vec::new();
-        for (at, known) in fits.into_iter().enumerate() {
-            let (form, _, slots, _) = open[at];
-            let fit =
-                if known.solutions.is_empty() { fit_uops(&mixes[at], &sets[at], slots, self.width) } else { known };
-            if fit.solutions.is_empty() {
-                let candidates = list_candidates(&mixes[at], &sets[at], slots, self.width);
-                odd.push(OddForm { form, candidates });
-            }
-            self.fits[form] = Some(fit);
-        }
+        Ok(())
+    }
+
+    /// Explains forms by twins that no µops explain.
+    fn explain_by_twins(
+        &mut self,
+        source: &mut dyn MixSource,
+        forms: &[SurveyedForm],
+        open: &[OpenForm],
+    ) -> Result<(), StopReason> {
+        let is_odd = |own: &&OpenForm| self.fits[own.form].as_ref().is_some_and(|fit| fit.solutions.is_empty());
+        let candidates = |own: &OpenForm| list_candidates(&own.mixes, &own.sets, own.slots, self.width);
+        let odd: Vec<OddForm> =
+            open.iter().filter(is_odd).map(|own| OddForm { form: own.form, candidates: candidates(own) }).collect();
         let SurveyedPorts { findings, labels, fitted_mixes, width, .. } = &*self;
         let names = forms.iter().filter_map(|form| Some((*form.place.as_ref().ok()?, form.name.as_str()))).collect();
         let twins = TwinBuilder { names, findings, labels, fitted: fitted_mixes, width: *width };
@@ -206,29 +247,29 @@ impl SurveyedPorts {
                 (fit.solutions, fit.twins) = (solutions, twins);
             }
         }
-        self.check_beside_odd_classes(source, &open)
+        Ok(())
     }
 
     /// Times forms with one solution beside classes without a map. Their ports are unknown, so a slow mix says only
     /// that the form uses more than its solution says.
-    fn check_beside_odd_classes(
-        &mut self,
-        source: &mut dyn MixSource,
-        open: &[(usize, usize, f64, f64)],
-    ) -> Result<(), StopReason> {
+    fn check_beside_odd_classes(&mut self, source: &mut dyn MixSource, open: &[OpenForm]) -> Result<(), StopReason> {
         let odd: Vec<usize> =
             self.findings.components.iter().flat_map(|component| component.odd.list_classes()).collect();
-        let is_single = |at: &usize| self.fits[open[*at].0].as_ref().is_some_and(|fit| fit.solutions.len() == 1);
+        let is_single = |at: &usize| self.fits[open[*at].form].as_ref().is_some_and(|fit| fit.solutions.len() == 1);
         let asked: Vec<(usize, usize)> =
             (0..open.len()).filter(is_single).flat_map(|at| odd.iter().map(move |class| (at, *class))).collect();
-        for ((at, class), mix, fitted) in self.time_blocked(source, open, &asked)? {
-            let Some(fit) = &mut self.fits[open[at].0] else { continue };
+        for ((at, _), mix, fitted) in self.time_blocked(source, open, &asked)? {
+            let Some(fit) = &mut self.fits[open[at].form] else { continue };
             let own: Vec<(PortBits, f64)> = fit.solutions.iter().flatten().map(|ports| (*ports, mix.copies)).collect();
-            if mix.low > best_cycles(&own).max(fitted.limits.free_cycles()) * (1.0 + SLOW_SHARE) {
-                fit.slow_beside.get_or_insert(class);
-            }
+            let free = best_cycles(&own).max(fitted.limits.free_cycles());
+            fit.is_slow_beside_odd |= mix.low > free * (1.0 + SLOW_SHARE);
         }
         Ok(())
+    }
+
+    fn add_mix(&mut self, own: &mut OpenForm, mix: BlockedMix, fitted: FittedMix) {
+        own.mixes.push(mix);
+        self.fitted_mixes[own.form].push(fitted);
     }
 
     /// The class with the most ports of each component that has a map.
@@ -241,19 +282,18 @@ impl SurveyedPorts {
         components.filter_map(largest).collect()
     }
 
-    /// Times forms beside classes. Mixes without a time are left out.
-    #[allow(clippy::type_complexity)]
+    /// Times forms beside classes, each by its index. Mixes without a time are left out.
     fn time_blocked(
         &self,
         source: &mut dyn MixSource,
-        open: &[(usize, usize, f64, f64)],
+        open: &[OpenForm],
         asked: &[(usize, usize)],
     ) -> Result<Vec<((usize, usize), BlockedMix, FittedMix)>, StopReason> {
         let counts: Vec<(usize, usize)> = asked
             .iter()
             .map(|(at, class)| {
-                let (_, _, slots, cycles) = open[*at];
                 let ports = self.findings.classes[*class].ports;
+                let OpenForm { slots, cycles, .. } = open[*at];
                 (ports as usize * BLOCKED_CYCLES, count_copies(ports, slots, cycles, self.width))
             })
             .collect();
@@ -261,7 +301,7 @@ impl SurveyedPorts {
             .iter()
             .zip(&counts)
             .map(|((at, class), (blockers, copies))| {
-                Mix::new([(self.findings.classes[*class].members[0], *blockers), (open[*at].1, *copies)])
+                Mix::new([(self.findings.classes[*class].members[0], *blockers), (open[*at].place, *copies)])
             })
             .collect();
         let outcomes = source.time_mixes(&mixes)?;
@@ -271,7 +311,7 @@ impl SurveyedPorts {
             let MixOutcome::Timed(time) = outcome else { return None };
             let blocked = self.labels.list_ports(asked.1);
             let (blockers, copies) = (blockers as f64, copies as f64);
-            let (_, _, slots, cycles) = open[asked.0];
+            let OpenForm { slots, cycles, .. } = open[asked.0];
             let limits = MixLimits {
                 alone: (copies * cycles).max(BLOCKED_CYCLES as f64),
                 slots: (blockers + copies * slots) / self.width,
@@ -401,14 +441,18 @@ impl SurveyedPorts {
                 let missing = missing.unwrap_or_default();
                 (PortsVerdict::Several, format!("these µops explain its mixes, and none of them {missing}"))
             }
-            (1, _) if fit.slow_beside.is_some() => {
+            (1, _) if fit.missing > 0 => {
+                let text = format!("these µops explain its mixes, and {} with classes have no time", fit.missing);
+                (PortsVerdict::Several, text)
+            }
+            (1, _) if fit.is_slow_beside_odd => {
                 let text = "these µops explain its mixes, and it is slow beside forms whose ports are unknown";
                 (PortsVerdict::Several, text.to_string())
             }
             (1, _) if fit.twins > 0 => {
-                let (mixes, are) = if fit.twins == 1 { ("mix", "is") } else { ("mixes", "are") };
+                let slow = if fit.twins == 1 { "mix that is slow is" } else { "mixes that are slow are" };
                 let text = format!(
-                    "one list of µops explains it: {} slow {mixes} with classes {are} as slow with single instructions instead of it",
+                    "one list of µops explains it: {} {slow} as slow with single instructions instead of it",
                     fit.twins
                 );
                 (PortsVerdict::Exact, text)

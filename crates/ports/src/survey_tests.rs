@@ -387,6 +387,44 @@ fn twins_explain_a_form_that_the_core_assigns_badly() {
     assert!(fit.twins > 0, "{fit:?}");
 }
 
+/// A core that gives no time for mixes of both of these forms.
+struct RefusedPair {
+    core: PlantedCore,
+    forms: [usize; 2],
+}
+
+impl MixSource for RefusedPair {
+    fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason> {
+        let mut outcomes = self.core.time_mixes(mixes)?;
+        for (mix, outcome) in mixes.iter().zip(&mut outcomes) {
+            if self.forms.iter().all(|form| mix.parts.iter().any(|part| part.form == *form)) {
+                *outcome = MixOutcome::Refused("the sibling was busy".to_string());
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+#[test]
+fn an_answer_without_a_mix_beside_each_class_is_not_exact() {
+    let maps = list_real_maps();
+    let map = maps.iter().find(|map| map.name == "golden cove").unwrap();
+    let [multiply, load] = [2, 6].map(|class| map.classes[class]);
+    let last = map.classes.len();
+    let forms: Vec<Vec<u32>> = map.classes.iter().map(|set| vec![*set]).chain([vec![multiply, multiply]]).collect();
+    let surveyed: Vec<SurveyedForm> =
+        forms.iter().enumerate().map(|(place, uops)| planted_form(place, uops.len(), 'A')).collect();
+    let names: Vec<String> = surveyed.iter().map(|form| form.name.clone()).collect();
+    let verdict = |refused: usize| {
+        let core = PlantedCore::new(map.width, forms.clone(), Assignment::Best, 0.004, 1);
+        let mut source = RefusedPair { core, forms: [last, refused] };
+        let found = survey_forms(&mut source, &surveyed, map.width as f64).unwrap();
+        found.build_row(last, &surveyed[last], &names, RowStart::named(&names[last])).verdict
+    };
+    let loads = map.classes.iter().position(|class| *class == load).unwrap();
+    assert_eq!([verdict(loads), verdict(usize::MAX)], [PortsVerdict::Several, PortsVerdict::Exact]);
+}
+
 #[test]
 fn mixes_that_something_disturbed_once_leave_no_class_open() {
     let maps = list_real_maps();

@@ -39,8 +39,10 @@ pub struct UopFit {
     pub nearest: Option<(Vec<PortBits>, f64)>,
     /// Mixes that are slower than the solutions allow, as are their twins (`twin_mixes`).
     pub twins: usize,
-    /// A class without a map beside which the form is slow: it uses more than the solutions say.
-    pub slow_beside: Option<usize>,
+    /// Mixes beside classes that have no time.
+    pub missing: usize,
+    /// Whether the form is slow beside a class without a map: it uses more than the solutions say.
+    pub is_slow_beside_odd: bool,
 }
 
 /// Supposed µops that explain some mixes of a form, and are too fast for the others.
