@@ -86,6 +86,9 @@ struct OpenForm {
     asked: usize,
 }
 
+/// The asked form and class, each by its index, and their mix: as a fit sees it, and whole.
+type TimedBesideClass = ((usize, usize), BlockedMix, FittedMix);
+
 impl OpenForm {
     fn sort_sets(&mut self) {
         self.sets.sort_unstable();
@@ -288,7 +291,7 @@ impl SurveyedPorts {
         source: &mut dyn MixSource,
         open: &[OpenForm],
         asked: &[(usize, usize)],
-    ) -> Result<Vec<((usize, usize), BlockedMix, FittedMix)>, StopReason> {
+    ) -> Result<Vec<TimedBesideClass>, StopReason> {
         let counts: Vec<(usize, usize)> = asked
             .iter()
             .map(|(at, class)| {

@@ -11,7 +11,7 @@ use crate::uop_fit::UopCandidate;
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How often a twin is timed.
 const TRIES: usize = 3;
@@ -57,22 +57,17 @@ impl TwinBuilder<'_> {
         source: &mut dyn MixSource,
         odd: &[OddForm],
     ) -> Result<Vec<ExplainedForm>, StopReason> {
-        let mut mixes: Vec<Mix> = Vec::new();
-        let mut places: HashMap<Mix, usize> = HashMap::new();
-        for OddForm { form, candidates } in odd {
-            for candidate in candidates {
-                for mix in candidate.unexplained.iter().filter_map(|at| self.build_twin(*form, &candidate.uops, *at)) {
-                    places.entry(mix.clone()).or_insert_with(|| {
-                        mixes.push(mix);
-                        mixes.len() - 1
-                    });
-                }
-            }
+        let mut times: HashMap<Mix, MixTime> = HashMap::new();
+        self.add_times(source, odd, &mut times, |_, _, _| true)?;
+        // A twin that something disturbed would explain too much: what explains a mix is timed again.
+        for _ in 1..TRIES {
+            self.add_times(source, odd, &mut times, |fitted, known, twin| {
+                known.is_some_and(|time| self.is_as_slow(fitted, twin, time))
+            })?;
         }
-        let times = time_repeatedly(source, &mixes)?;
         let find_time = |form: usize, uops: &[PortBits], at: usize| {
             let mix = self.build_twin(form, uops, at)?;
-            let time = times[*places.get(&mix)?]?;
+            let time = *times.get(&mix)?;
             Some((mix, time))
         };
         let explained = |OddForm { form, candidates }: &OddForm| {
@@ -90,6 +85,36 @@ impl TwinBuilder<'_> {
             Some(ExplainedForm { form: *form, solutions, twins: first.unexplained.len() })
         };
         Ok(odd.iter().filter_map(explained).collect())
+    }
+
+    /// Times those twins of odd forms that `is_asked` chooses, given the form's mix, what is known of the twin, and the
+    /// twin. Keeps the fastest time of each.
+    fn add_times(
+        &self,
+        source: &mut dyn MixSource,
+        odd: &[OddForm],
+        times: &mut HashMap<Mix, MixTime>,
+        is_asked: impl Fn(&FittedMix, Option<&MixTime>, &Mix) -> bool,
+    ) -> Result<(), StopReason> {
+        let (mut asked, mut seen): (Vec<Mix>, HashSet<Mix>) = Default::default();
+        for OddForm { form, candidates } in odd {
+            for candidate in candidates {
+                for at in &candidate.unexplained {
+                    let Some(twin) = self.build_twin(*form, &candidate.uops, *at) else { continue };
+                    if is_asked(&self.fitted[*form][*at], times.get(&twin), &twin) && seen.insert(twin.clone()) {
+                        asked.push(twin);
+                    }
+                }
+            }
+        }
+        for (twin, outcome) in asked.iter().zip(source.time_mixes(&asked)?) {
+            let MixOutcome::Timed(time) = outcome else { continue };
+            let known = times.entry(twin.clone()).or_insert(time);
+            if time.cycles < known.cycles {
+                *known = time;
+            }
+        }
+        Ok(())
     }
 
     /// Whether a form's mix is no slower than its twin. A twin has a slot for each µop, and tells nothing if these
@@ -120,20 +145,6 @@ impl TwinBuilder<'_> {
         // The first of those that are alike.
         self.findings.classes[class].members.iter().copied().rev().max_by_key(likeness)
     }
-}
-
-/// The fastest of several times of each mix: a twin that something disturbed would explain too much.
-fn time_repeatedly(source: &mut dyn MixSource, mixes: &[Mix]) -> Result<Vec<Option<MixTime>>, StopReason> {
-    let mut fastest: Vec<Option<MixTime>> = vec![None; mixes.len()];
-    for _ in 0..TRIES {
-        for (known, outcome) in fastest.iter_mut().zip(source.time_mixes(mixes)?) {
-            let MixOutcome::Timed(time) = outcome else { continue };
-            if known.is_none_or(|known| time.cycles < known.cycles) {
-                *known = Some(time);
-            }
-        }
-    }
-    Ok(fastest)
 }
 
 /// The operands in a form's name, such as `xmm` and `m128`.

@@ -9,6 +9,8 @@ use crate::union_bounds::{SLOT_SHARE, SLOW_SHARE, TIME_SHARE};
 
 /// Upper limit of µops in a hypothesis.
 pub const UOPS_MOST: usize = 5;
+/// Upper limit of mixes that a candidate leaves unexplained.
+const UNEXPLAINED_MOST: usize = 3;
 /// Upper limit of candidates of one length.
 const CANDIDATES_MOST: usize = 12;
 /// Core cycles that a class would take alone in a mix.
@@ -92,7 +94,7 @@ fn list_sizes(slots: f64) -> Vec<usize> {
 }
 
 /// The lists of µops that no mix disproves and that explain the form alone, the likeliest length first. Of each
-/// length, those that leave the fewest mixes beside a class unexplained. `mixes` begins with the form alone.
+/// length, those that leave few mixes beside a class unexplained, the fewest first. `mixes` begins with the form alone.
 pub fn list_candidates(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, width: f64) -> Vec<UopCandidate> {
     let Some((alone, others)) = mixes.split_first() else { return Vec::new() };
     let mut all = Vec::new();
@@ -108,6 +110,8 @@ pub fn list_candidates(mixes: &[BlockedMix], sets: &[PortBits], slots: f64, widt
             own.push(UopCandidate { uops: uops.to_vec(), unexplained: slow.map(|(at, _)| at).collect() });
         });
         own.sort_by_key(|candidate| candidate.unexplained.len());
+        let fewest = own.first().map_or(0, |candidate| candidate.unexplained.len());
+        own.retain(|candidate| candidate.unexplained.len() <= (fewest + 1).min(UNEXPLAINED_MOST));
         own.truncate(CANDIDATES_MOST);
         all.extend(own);
     }
