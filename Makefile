@@ -21,8 +21,8 @@ test:
 
 # Documentation's tests, and what is built in other ways than the workspace.
 test-rest:
-	$(CARGO) test --workspace --release --doc
-	$(CARGO) test --release -p cyclescope-clock --no-default-features
+	$(CARGO) test --workspace --profile tests --doc
+	$(CARGO) test --profile tests -p cyclescope-clock --no-default-features
 	crates/clock/tests/windows/run || test $$? = 77
 	crates/cli/tests/windows/run || test $$? = 77
 
@@ -90,13 +90,13 @@ dkms-tree:
 
 # Format, lints, documentation, structure.
 check: lint
-	$(CARGO) test --release --quiet --workspace --test structure
+	$(CARGO) test --profile tests --quiet --workspace --test structure
 
 # The first three; structure is among all tests.
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items --quiet
+	$(CARGO) clippy --workspace --all-targets --profile tests -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --profile tests --workspace --no-deps --document-private-items --quiet
 
 # The figures that matter, measured here and now and printed; ARGS=--list shows the sections, --full is the long
 # proof.

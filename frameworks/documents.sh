@@ -13,7 +13,7 @@ run_c() {
 
 # The text of a method's header, its pairs, and its example.
 document_timer() {
-    local cyclescope=$base/../release/cyclescope pairs
+    local pairs
     [ -x "$cyclescope" ] || { left_out "the command cyclescope is not built"; return 0; }
     "$cyclescope" clock lfence-rdtsc-lfence --emit c >"$base/timer.h" || return 1
     pairs=$(own_snippet 'uint64_t start = cyclescope_lfence_rdtsc_lfence_start();') || return 1

@@ -1,7 +1,7 @@
 //! Signals at random moments, to every process of a command: nothing hangs, nothing lives on, no
 //! line is broken, and every result file resumes.
 //!
-//! It takes minutes: `cargo test --release -p cyclescope-cli --test cli -- --ignored signals`.
+//! It takes minutes: `cargo test --profile tests -p cyclescope-cli --test cli -- --ignored signals`.
 //! `CYCLESCOPE_SIGNALS` sets the number of signals, `CYCLESCOPE_FUZZ_SEED` the seed.
 //! Run it alone: for another run on its CPU, a command waits longer than a hang may take here.
 

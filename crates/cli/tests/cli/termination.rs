@@ -279,7 +279,7 @@ fn missing_temporary_folder_is_reported() {
 
 #[test]
 fn system_limits_are_reported_with_a_remedy() {
-    for (limit, word) in [("-v 30000", "ulimit -v"), ("-n 5", "ulimit -n"), ("-f 4", "ulimit -f")] {
+    for (limit, word) in [("-v 40000", "ulimit -v"), ("-n 5", "ulimit -n"), ("-f 4", "ulimit -f")] {
         let script = format!("ulimit {limit}; {} run --quick nop", env!("CARGO_BIN_EXE_cyclescope"));
         let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
         let said = String::from_utf8_lossy(&output.stderr);
