@@ -1,7 +1,7 @@
 # Exceptions of measured code in ring 0 come back as errors with their names, and the kernel notices
 # nothing.
 # boot: --smp 2 --packed
-# long: --smp 2 --packed --append pti=on --append thorough=5
+# long: --smp 2 --packed --append pti=on --append thorough=10
 . ./tap.sh
 . ./ring0.sh
 plan 44
@@ -74,7 +74,7 @@ ends "an endless loop" 4 '"code":"hang"' 'x: jmp x'
 ends "an endless loop with interrupts let in" 4 '"code":"\(hang\|late\)"' 'sti; x: jmp x'
 ends "a refused instruction" 2 '"code":"refused".*"instruction":"hlt"' 'hlt'
 
-check "bad stacks in a row" cyclescope-guest row $((4000 * ${thorough:-1}))
+check "bad stacks in a row" cyclescope-guest row $((2000 * ${thorough:-1}))
 ends "ordinary code is still measured" 5 '"samples":[1-9]' 'add rax, rax'
 
 # As a virtual machine leaves it on Intel's processors (Intel SDM vol. 3C, 28.5.2).

@@ -1,6 +1,6 @@
 # Wrong, excessive or withdrawn requests.
 # boot: --smp 2
-# long: --smp 2 --append thorough=5
+# long: --smp 2 --append thorough=10
 . ./tap.sh
 . ./ring0.sh
 plan 17

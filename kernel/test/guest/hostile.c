@@ -143,7 +143,7 @@ static void random_requests(void)
 		0xffffffff, KERNEL_ADDRESS, NOT_CANONICAL, ~0ull, 0x7ffffffff000, 0xffffffff81000000,
 	};
 	unsigned int answers[200] = {};
-	int file = open_device(), count = repeats(4000);
+	int file = open_device(), count = repeats(2000);
 	struct request request;
 	struct cyclescope_piece pieces[4];
 
@@ -199,7 +199,7 @@ static void *many_runs(void *argument)
 {
 	int file = (intptr_t)argument >> 1;
 	unsigned int cpu = (intptr_t)argument & 1;
-	int count = repeats(200);
+	int count = repeats(100);
 
 	pin(cpu);
 	for (int number = 0; number < count; number++)
