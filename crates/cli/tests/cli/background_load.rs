@@ -132,7 +132,7 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
     loads.extend(has_for_part("nasm").then(|| "run --assembler nasm 'times 3 nop'".to_string()));
     for load in &loads {
         let Some(beside) = undisturbed_load(load) else {
-            cyclescope_skipped::report_left_out(format_args!("other programs stopped the load `{load}`"));
+            cyclescope_skipped::report_left_out(format_args!("too noisy for the cost of the load `{load}`"));
             continue;
         };
         assert_eq!(beside["kind"], "beside", "{load}");
@@ -143,10 +143,10 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
     }
 }
 
-/// A result of a load that other programs stopped too rarely to hide its cost, or none after five without one.
+/// The first of five results in which the load has a cost. Beside other programs, or a busy sibling, it may have none.
 fn undisturbed_load(load: &str) -> Option<Value> {
     let mut loads = (0..5).map(|_| lines_with(&["nop", "--beside", load]).pop().expect("a line"));
-    loads.find(|beside| beside["cost"].is_object() || beside["share"].as_f64().is_some_and(|share| share > 0.9))
+    loads.find(|beside| beside["cost"].is_object())
 }
 
 #[test]

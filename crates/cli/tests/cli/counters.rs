@@ -127,7 +127,7 @@ fn uarch_evaluate_and_marker_count_events() {
         require_counts(line);
         assert_eq!(line["counter_ensembles"].as_array().map(Vec::len), Some(8));
     });
-    let sizes = lines_of(&[&["uarch", "return_stack"], &counted[..]].concat(), "uarch");
+    let sizes = lines_of(&[&["uarch", "uop_cache"], &counted[..]].concat(), "uarch");
     for size in sizes.iter().filter(|size| size["verdict"] == "found" && size["value"]["unit"] == "count") {
         let counters = size["counters"].as_array().unwrap_or_else(|| panic!("no counters: {size}"));
         assert_eq!((counters.len(), &counters[0]["name"]), (4, &"dummy".into()));

@@ -137,7 +137,7 @@ const STUDIES: [&[&str]; 4] = [
 
 #[test]
 fn sampled_odd_numbers_in_evidence_never_panic() {
-    STUDIES.iter().for_each(|command| forge_numbers(command, 41));
+    STUDIES.iter().for_each(|command| forge_numbers(command, 83));
 }
 
 #[test]

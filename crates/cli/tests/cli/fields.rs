@@ -197,7 +197,16 @@ fn printed() -> Vec<Value> {
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);
     // One test of each kind.
-    print(&["uarch", "--quick", "rob", "cache_line", "split_access", "taylor", "forwarding_ends", "resource_sharing"]);
+    print(&[
+        "uarch",
+        "--quick",
+        "stores_in_flight",
+        "cache_line",
+        "split_access",
+        "taylor",
+        "forwarding_ends",
+        "resource_sharing",
+    ]);
     if has_for_part("cc") {
         print(&["run", "--quick", "--c", &path("code.c")]);
         std::fs::write(path("main.c"), MAIN).expect("a file");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Most changed files of each command, and the time for them. `CYCLESCOPE_FUZZ_RUNS` sets another
 /// number and lifts the limit of time.
 const SHORT_RUN_FILES: u64 = 5;
-const SHORT_RUN_TIME: Duration = Duration::from_millis(700);
+const SHORT_RUN_TIME: Duration = Duration::from_millis(300);
 /// Time after which a run counts as a hang.
 const HANG_TIME: Duration = Duration::from_secs(60);
 
@@ -50,7 +50,7 @@ fn hostile_fields_reach_no_terminal() {
         ("instr", &["instr", "--quick", "add r64, r64", "nop", "hlt"]),
         ("ports", &["ports", "--quick", "imul r64, r64", "nop", "div r64"]),
         ("uarch", &["uarch", "--quick", "cache_line"]),
-        ("core", &["uarch", "--quick", "rob", "cache_line"]),
+        ("core", &["uarch", "--quick", "stores_in_flight", "cache_line"]),
         ("runs", &["ab", "--quick", "--budget", "0.1", "true", "true"]),
     ];
     for (name, arguments) in made {

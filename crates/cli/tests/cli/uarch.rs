@@ -95,7 +95,7 @@ fn rates_include_their_programs() {
 fn replay_reproduces_the_levels() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
-    let arguments = ["uarch", "instruction_cache", "uop_cache", "--quick", "--json", "--evidence", &path("evidence")];
+    let arguments = ["uarch", "uop_cache", "--quick", "--json", "--evidence", &path("evidence")];
     let measured = answer(&mut cyclescope(&arguments));
     assert_eq!(measured.code, Some(0), "{measured:?}");
     let again = answer(&mut cyclescope(&["replay", "--json", &path("evidence")]));
