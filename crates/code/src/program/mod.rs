@@ -10,8 +10,10 @@
 
 pub mod chains;
 mod cold_start;
+mod counted_code;
 mod entry_state;
 mod function_code;
+mod function_counters;
 mod function_probe;
 mod loop_plan;
 pub mod memory;
@@ -22,7 +24,8 @@ mod watch_point;
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
 pub use function_code::{FunctionCode, INSTRUCTIONS_MOST, MemoryReader};
-pub use function_probe::{COUNTERS_BYTES, CountComparison, CountedCall, DivisionCount, FunctionCall, FunctionCounters};
+pub use function_counters::{DivisionCount, FunctionCounters};
+pub use function_probe::{COUNTERS_BYTES, CountComparison, CountedCall, FunctionCall};
 pub(crate) use loop_plan::is_always_taken;
 pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;
