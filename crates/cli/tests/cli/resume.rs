@@ -54,10 +54,10 @@ const LONG: &[&str] = &["padd*", "pm*", "sub*"];
 #[test]
 fn file_truncated_anywhere_is_completed() {
     let (_folder, path) = file();
-    let selection = ["add r64, r64", "nop", "hlt", "--quick", "--seed", "5"];
+    let selection = ["add r64, r64", "hlt", "--quick", "--seed", "5"];
     assert_eq!(run_program(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
     let whole = std::fs::read(&path).expect("a file");
-    let expected = listed(&selection[..3]);
+    let expected = listed(&selection[..2]);
     assert_eq!(forms(&path), (expected.clone(), true));
     let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
     let first = ends[0] + 1;
