@@ -3,6 +3,8 @@
 #![warn(unreachable_pub)]
 
 pub mod points;
+mod run_measurement;
+mod run_plan;
 mod setup_advice;
 pub mod study;
 mod subject;

@@ -1,28 +1,22 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
+use super::run_measurement::RunMeasurement;
+use super::run_plan::{RunPlan, missing_code_error};
 use super::setup_advice::{adapt_advice, adapt_advice_of_error};
-use super::subject::{SavedSubject, SubjectCosts};
-use super::variant_comparison::{further_caveats, rank_variants};
-use crate::{RunFacts, RunOutcome, run_question};
-use cyclescope_code::snippet::Snippet;
-use cyclescope_core::error::{Error, RunError};
+use super::subject::SavedSubject;
+use crate::RunOutcome;
+use cyclescope_core::error::Error;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
-use cyclescope_core::unit::Unit;
-use cyclescope_events::{CounterRequest, EventCode};
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
-use cyclescope_measure::result::front_end::check_front_end;
-use cyclescope_measure::result::record::{CallRecord, MixRecord, Quantity, RegionRecord, RunRecord, SerializedBy};
+use cyclescope_measure::result::record::{CallRecord, MixRecord, RegionRecord, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
-use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
-use cyclescope_measure::{
-    Acquisition, CODE_MOST, CostFormula, CostQuestion, EventPlan, LengthenBy, MeasurementProgress, Plan, Precision,
-    count_events, require_room, take_raw_readings,
-};
-use serde::{Deserialize, Deserializer, Serialize};
+use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, check_stop};
+use cyclescope_measure::{CODE_MOST, LengthenBy, Plan, Precision};
 use serde_json::Value;
 use std::io;
 
@@ -40,12 +34,6 @@ pub const INFO: StudyInfo = StudyInfo {
     generic: None,
 };
 
-/// A call up to this number of core cycles is measured both overlapping and not overlapping.
-/// Overlap is limited to the contents of the reorder buffer, some hundred instructions: little of a
-/// longer call. The second measurement is separate. If both kinds of calls took turns, each would
-/// have half the time to train predictors.
-const SHORT_CYCLES: f64 = 4_000.0;
-
 /// A snippet to measure.
 pub struct RunStudy {
     plan: RunPlan,
@@ -59,74 +47,6 @@ pub struct RunStudy {
     lock: Option<LockState>,
 }
 
-/// All inputs of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RunPlan {
-    /// The plan of each measurement, with the precision at which it stops.
-    plan: Plan,
-    /// The precision that the result must reach, or it is too noisy:
-    /// [`RunStudy::required_precision`].
-    asked: Precision,
-    /// The measured subject.
-    subject: SavedSubject,
-    /// The other subjects, compared in the same rounds.
-    #[serde(default, deserialize_with = "read_subjects")]
-    versus: Vec<SavedSubject>,
-    /// The names of all subjects; empty if their code distinguishes them.
-    #[serde(default)]
-    names: Vec<String>,
-    /// Whether the result includes the readings of one more layout.
-    #[serde(default)]
-    counts: bool,
-    /// Events to count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    counters: Option<CounterRequest>,
-    /// What each call of a function waits for.
-    #[serde(default)]
-    serialized: Option<SerializedBy>,
-    /// Calls that wait for [`SerializedBy::counterpart_of`] instead. They are measured
-    /// too if a call is short and nothing is compared.
-    #[serde(default)]
-    beside: Option<SavedSubject>,
-    /// The name of the function that runs before each call.
-    #[serde(default)]
-    setup: Option<String>,
-    /// The call of the function.
-    #[serde(default)]
-    call: Option<CallRecord>,
-    /// Whether the snippet is measured both in a loop and as copies without one.
-    #[serde(default)]
-    both_figures: bool,
-    /// The region of an executable that the subject runs.
-    #[serde(default)]
-    region: Option<RegionRecord>,
-    /// The mix whose orders the subjects are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mix: Option<MixRecord>,
-    /// The texts of the command that advice repeats.
-    #[serde(default)]
-    advice: Option<AdviceTexts>,
-    cpu: u32,
-    cpu_model: String,
-    repro: String,
-}
-
-/// Reads other subjects. Evidence of earlier versions has one or none.
-fn read_subjects<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SavedSubject>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum SavedSubjects {
-        Several(Vec<SavedSubject>),
-        One(Option<SavedSubject>),
-    }
-    Ok(match SavedSubjects::deserialize(from)? {
-        SavedSubjects::Several(all) => all,
-        SavedSubjects::One(one) => one.into_iter().collect(),
-    })
-}
-
-/// Makes the layouts of the pass that chooses an order differ from those of the estimate.
-const ORDERS_SEED: u64 = 0x6f72_6465_7273;
 /// Most subjects compared in the same rounds. Each of their pairs is a comparison: 120 of 16.
 pub const VARIANTS_MOST: usize = 16;
 
@@ -326,12 +246,13 @@ impl RunStudy {
         answers: &MachineAnswers,
         follow: &mut dyn StudyFollower,
     ) -> Result<RunRecord, Error> {
-        let result = self.measure_subjects(executor, answers, follow);
+        let run = RunMeasurement { plan: &self.plan, executor: &mut *executor, answers, follow };
+        let result = run.measure();
         self.fault = result.as_ref().err().and(executor.last_fault().cloned());
         let subjects = self.subjects().map_err(missing_code_error)?;
         let (snippet, texts) = (&subjects[0].instances[0], self.plan.advice.as_ref());
-        let mut record = result.map_err(|error| adapt_advice_of_error(error, snippet, texts))?;
-        let states = self.run.as_ref().map_or(&[][..], |run| &run.measurement.unsteady);
+        let (mut record, run) = result.map_err(|error| adapt_advice_of_error(error, snippet, texts))?;
+        let states = &run.measurement.unsteady;
         for caveat in record.caveats.iter_mut().filter(|caveat| caveat.code == CaveatKind::NotSteady) {
             // A mix has no setup that restores a state.
             let state = states.iter().find_map(|state| caveat.text.strip_suffix(state.remedy.as_str()));
@@ -340,6 +261,7 @@ impl RunStudy {
                 None => adapt_advice(&caveat.text, snippet, texts),
             };
         }
+        self.run = Some(run);
         Ok(RunRecord { repro: self.plan.repro.clone(), ..record })
     }
 
@@ -369,263 +291,12 @@ impl RunStudy {
     ///
     /// If a manifest does not contain valid code for them.
     pub fn subjects(&self) -> Result<Vec<RunSubject>, ContainerError> {
-        [&self.plan.subject].into_iter().chain(&self.plan.versus).map(SavedSubject::to_subject).collect()
+        self.plan.subjects()
     }
 
     /// The names of the variants; empty if they have none.
     pub fn variant_names(&self) -> &[String] {
         &self.plan.names
-    }
-
-    /// Measures the counterpart calls, which wait for something else, if a call is short.
-    fn measure_counterpart(
-        &self,
-        run: &RunOutcome,
-        executor: &mut dyn Executor,
-        answers: &MachineAnswers,
-        follow: &mut dyn StudyFollower,
-    ) -> Result<Option<Quantity>, Error> {
-        let RunPlan { plan, beside: counterpart, versus, .. } = &self.plan;
-        let one_cost = !versus.is_empty() || plan.cold.is_any();
-        let Some(counterpart) = counterpart.as_ref().filter(|_| !one_cost) else { return Ok(None) };
-        if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
-            return Ok(None);
-        }
-        let question =
-            SubjectCosts::from_subjects([counterpart.to_subject().map_err(missing_code_error)?]).to_question();
-        let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
-        // Training without effect need not be tried again.
-        let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
-        let plan = Plan { warm_up, ..plan.clone() };
-        let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, &plan, self.required_precision(), watch)?;
-        let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
-        Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
-    }
-
-    fn measure_subjects(
-        &mut self,
-        executor: &mut dyn Executor,
-        answers: &MachineAnswers,
-        follow: &mut dyn StudyFollower,
-    ) -> Result<RunRecord, Error> {
-        let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        let mut subjects = self.subjects().map_err(missing_code_error)?;
-        let mut mix = self.plan.mix.clone();
-        if let Some(mix) = &mut mix {
-            let mut runs = self.measure_orders(mix, &subjects, executor, answers, follow)?;
-            let cost = |run: &RunOutcome| run.cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
-            let costs = runs.iter().map(|run| cost(run).unwrap_or(Quantity::refused(Unit::CoreCycles))).collect();
-            let Some(fastest) = mix.choose_order(costs) else {
-                // Any order may be far slower than the fastest, so its own cost would say nothing.
-                let snippet = &subjects[0].instances[0];
-                let facts = RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model };
-                let record = RunRecord { mix: Some(mix.clone()), ..runs[0].to_record(&facts) };
-                self.run = Some(runs.swap_remove(0));
-                return Ok(record);
-            };
-            subjects = vec![subjects.swap_remove(fastest)];
-        }
-        let snippets: Vec<Snippet> = subjects.iter().map(|subject| subject.instances[0].clone()).collect();
-        let repeats = mix.as_ref().and_then(MixRecord::fastest_order).map(|order| order.repeats);
-        let costs = SubjectCosts::from_subjects(subjects).of_equal_parts(repeats);
-        let compared = snippets.len() > 1;
-        let question = if compared { costs.to_comparison_question() } else { costs.to_question() };
-        for instances in question.snippets() {
-            require_room(plan, &instances[0], executor.arena_len())?;
-        }
-        let events = self.plan.counters.as_ref();
-        let events = events.map(|request| EventPlan::new(request, executor, answers)).transpose()?;
-        let headline = self.measure_headline(&question, executor, answers, follow)?;
-        let HeadlineRuns { runs, plan, obstacle } = &headline;
-        let facts = |run: usize| {
-            let snippet = &snippets[run];
-            RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
-        };
-        let is_of_function = self.is_function_call();
-        let record_of = |run: usize| {
-            let mut record = runs[run].to_record(&facts(run));
-            if is_of_function {
-                record.clamp_costs_to_zero();
-            }
-            record
-        };
-        let mut record = record_of(0);
-        record.addresses = is_of_function.then(|| question.snippets()[0].len());
-        let cost_of_snippet = |number| {
-            let estimate = runs[0].measurement.estimate_of(&CostFormula::from_snippet(number), plan.confidence)?;
-            Some(Quantity::new(estimate.cost, Unit::CoreCycles))
-        };
-        record.empty_call = costs.empty_call.and_then(cost_of_snippet);
-        record.setup_cost = costs.setup.and_then(cost_of_snippet);
-        if compared {
-            let (variants, names) = (costs.subjects.len(), &self.plan.names);
-            let records: Vec<RunRecord> = (0..variants).map(record_of).collect();
-            let ranked = rank_variants(runs, &records, names);
-            record.caveats.extend(further_caveats(&record.caveats, &runs[1..variants], names));
-            record.versus = (variants == 2).then(|| ranked[1].to_comparison());
-            record.variants = if variants > 2 || !names.is_empty() { ranked } else { Vec::new() };
-        }
-        record.serialized = self.plan.serialized;
-        record.setup = self.plan.setup.clone().or(record.setup);
-        record.call = self.plan.call.clone();
-        record.caveats.extend(record.call.as_ref().and_then(|call| call.find_caveat(&record.cost)));
-        if is_of_function {
-            record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
-            record.assign_region(self.plan.region.as_ref());
-        }
-        if !is_of_function && !plan.cold.is_any() {
-            let other = match self.wants_other_figure() {
-                true => self.measure_other_figure(&headline, &question, executor, answers, follow)?,
-                false => None,
-            };
-            record.assign_loop_figures(runs[0].is_looped(), other);
-            record.loop_obstacle = obstacle.clone();
-            if record.setup_cost.is_none() && mix.is_none() {
-                record.caveats.extend(check_front_end(&record, snippets[0].outline(false).instructions));
-            }
-        }
-        if let Some(events) = events {
-            let acquisition = &runs[0].measurement.acquisition;
-            let mut count_pass = |codes: &[EventCode]| count_events(executor, &question, plan, acquisition, codes);
-            record.assign_counts(events.count(question.costs().len(), &mut count_pass)?);
-        }
-        if !record.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree) {
-            record.caveats.extend(answers.find_caveat());
-        }
-        if self.plan.counts {
-            let acquisition = &runs[0].measurement.acquisition;
-            record.counts = Some(take_raw_readings(executor, &question, plan, acquisition)?);
-        }
-        record.mix = mix;
-        self.run = headline.runs.into_iter().next();
-        Ok(record)
-    }
-
-    /// Measures all orders of a mix in the same rounds, in the pass that chooses one.
-    fn measure_orders(
-        &self,
-        mix: &MixRecord,
-        subjects: &[RunSubject],
-        executor: &mut dyn Executor,
-        answers: &MachineAnswers,
-        follow: &mut dyn StudyFollower,
-    ) -> Result<Vec<RunOutcome>, Error> {
-        let repeats = mix.orders.iter().map(|order| order.repeats);
-        let question = SubjectCosts::from_subjects(subjects.to_vec()).of_equal_parts(repeats).to_question();
-        for instances in question.snippets() {
-            require_room(self.measurement_plan(), &instances[0], executor.arena_len())?;
-        }
-        // The estimate has layouts of its own: the minimum of several costs is too low.
-        let seed = mix_seeds(self.measurement_plan().seed, ORDERS_SEED);
-        let plan = Plan { seed, ..self.measurement_plan().clone() };
-        let watch = &mut |standing| report_progress(standing, follow);
-        Ok(run_question(answers, executor, &question, &plan, self.required_precision(), watch)?)
-    }
-
-    /// Whether the cost in a loop and the cost without one are both measured.
-    fn wants_other_figure(&self) -> bool {
-        let RunPlan { plan, versus, both_figures, .. } = &self.plan;
-        *both_figures
-            && versus.is_empty()
-            && !plan.cold.is_any()
-            && !self.is_function_call()
-            && plan.loop_count.is_none()
-    }
-
-    /// Measures what the plan asks for. A snippet that fails in a loop is measured without one.
-    fn measure_headline(
-        &self,
-        question: &CostQuestion,
-        executor: &mut dyn Executor,
-        answers: &MachineAnswers,
-        follow: &mut dyn StudyFollower,
-    ) -> Result<HeadlineRuns, Error> {
-        let plan = self.measurement_plan();
-        let required = self.required_precision();
-        let watch = &mut |standing| report_progress(standing, follow);
-        let chosen_loop = plan.lengthen == LengthenBy::LoopedCopies && plan.loop_count.is_none();
-        let obstacle = chosen_loop
-            .then(|| question.snippets().iter().find_map(|instances| instances[0].loop_plan().err()))
-            .flatten();
-        match run_question(answers, executor, question, plan, required, watch) {
-            Err(error @ (RunError::Fault { .. } | RunError::Exception { .. } | RunError::DirtyCanary { .. }))
-                if chosen_loop && obstacle.is_none() =>
-            {
-                let plan = Plan { lengthen: LengthenBy::Copies, ..plan.clone() };
-                let runs = run_question(answers, executor, question, &plan, required, watch)?;
-                Ok(HeadlineRuns { runs, plan, obstacle: Some(format!("in a loop the snippet fails: {error}")) })
-            }
-            runs => {
-                let runs = runs?;
-                let is_long = chosen_loop && obstacle.is_none() && !runs[0].is_looped();
-                let too_long =
-                    is_long.then(|| "a copy takes so long that a loop would not change its cost".to_string());
-                let obstacle = obstacle.map(|obstacle| obstacle.to_string()).or(too_long);
-                Ok(HeadlineRuns { runs, plan: plan.clone(), obstacle })
-            }
-        }
-    }
-
-    /// Measures the cost without a loop if the headline is in one, and the other way round. `None`
-    /// if there is no other figure: the snippet has no loop, or needs one, or the copies are not
-    /// alike.
-    fn measure_other_figure(
-        &self,
-        headline: &HeadlineRuns,
-        question: &CostQuestion,
-        executor: &mut dyn Executor,
-        answers: &MachineAnswers,
-        follow: &mut dyn StudyFollower,
-    ) -> Result<Option<Quantity>, Error> {
-        let HeadlineRuns { runs, plan, obstacle } = headline;
-        let is_looped = runs[0].is_looped();
-        if runs[0].measurement.is_refused_as_unsteady() {
-            return Ok(None);
-        }
-        let lacks_loop = || obstacle.is_some() || question.snippets()[0][0].loop_plan().is_err();
-        if !is_looped && lacks_loop() {
-            return Ok(None);
-        }
-        let lengthen = if is_looped { LengthenBy::Copies } else { LengthenBy::LoopedCopies };
-        let Plan { layouts, budget, .. } = *plan;
-        let plan = Plan { lengthen, unit: None, layouts: layouts.div_ceil(2), budget: budget / 2, ..plan.clone() };
-        let plan = Plan { precision: self.required_precision(), ..plan };
-        let watch = &mut |standing| report_progress(standing, follow);
-        match run_question(answers, executor, question, &plan, self.required_precision(), watch) {
-            Ok(others) if others[0].is_looped() == is_looped => Ok(None),
-            Ok(others) => {
-                let cost = others[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
-                Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
-            }
-            Err(error) if error.is_harness_failure() => Err(error.into()),
-            // The headline stands without it.
-            Err(_) => Ok(Some(Quantity::refused(Unit::CoreCycles))),
-        }
-    }
-}
-
-/// The runs of the headline, with the plan that they follow.
-struct HeadlineRuns {
-    runs: Vec<RunOutcome>,
-    plan: Plan,
-    /// Why the snippet was not measured in a loop.
-    obstacle: Option<String>,
-}
-
-fn missing_code_error(error: ContainerError) -> RunError {
-    RunError::Replay { how: error.to_string() }
-}
-
-/// A measurement longer than this number of seconds reports progress.
-const LONG_S: f64 = 2.0;
-
-/// Reports the progress of a long measurement. It has no parts after which it could stop.
-fn report_progress(standing: MeasurementProgress, follow: &mut dyn StudyFollower) {
-    if standing.total_seconds() >= LONG_S {
-        let MeasurementProgress { done, total, .. } = standing;
-        let message = format!("{total} layouts, about {:.0} s", standing.total_seconds());
-        let _ = follow.report_progress(StudyProgress { done: done as u64, total: total as u64, message });
     }
 }
 

@@ -3,7 +3,8 @@
 use super::passes::{PassOrders, combine_passes, draw_blocks};
 use super::point::{PointLabel, PointRow, RunPoint};
 use super::points_session::PointsSession;
-use crate::study::{self, RunPlan, RunStudy};
+use crate::run_plan::RunPlan;
+use crate::study::{self, RunStudy};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_exec::{Executor, ExecutorOpener, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
