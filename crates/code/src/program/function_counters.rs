@@ -22,7 +22,7 @@ pub struct DivisionCount {
 }
 
 impl DivisionCount {
-    /// Reads a word of [`CountComparison::Divisions`].
+    /// Reads a word of [`CountComparison::Divisions`](crate::program::CountComparison::Divisions).
     pub fn from_word(word: u64) -> DivisionCount {
         DivisionCount { divisions: word / ONE_DIVISION, bits: word % ONE_DIVISION }
     }
