@@ -15,7 +15,7 @@ pub(crate) struct RunPlan {
     /// The plan of each measurement, with the precision at which it stops.
     pub(crate) plan: Plan,
     /// The precision that the result must reach, or it is too noisy:
-    /// [`RunStudy::required_precision`].
+    /// [`RunStudy::required_precision`](crate::study::RunStudy::required_precision).
     pub(crate) asked: Precision,
     /// The measured subject.
     pub(crate) subject: SavedSubject,
