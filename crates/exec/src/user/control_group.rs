@@ -239,11 +239,13 @@ mod tests {
         assert_eq!(base.count(), 0);
     }
 
-    /// A group of the real system in which others can be made.
+    /// A group of the real system in which others can be made, for one test alone.
     fn real_group() -> Option<PathBuf> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
         let base = mounts.into_iter().find(|mount| mount.join("cgroup.procs").exists())?;
-        let base = base.join(format!("cyclescope-test-{}", std::process::id()));
+        let base =
+            base.join(format!("cyclescope-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         std::fs::create_dir(&base).ok()?;
         Some(base)
     }
