@@ -59,7 +59,7 @@ impl ThreadReadings {
         }
     }
 
-    /// Whether it has readings that are not converted.
+    /// Whether it has readings that are not known.
     pub(crate) fn has_any(&self) -> bool {
         self.number.load(Ordering::Relaxed) > 0
     }
@@ -96,24 +96,24 @@ impl ThreadReadings {
         last: Option<RegionReading>,
         owner: Option<OwnerTurn<'_>>,
     ) -> usize {
-        let mut consumed = locked(&self.converted);
-        let before = consumed.ruler;
+        let mut known = locked(&self.converted);
+        let before = known.ruler;
         if before.is_none() && owner.is_none() {
             return 0;
         }
         let number = self.number.load(Ordering::Acquire);
-        let readings: Vec<RegionReading> = self.unpack(consumed.number..number).chain(last).collect();
-        consumed.number = number;
+        let readings: Vec<RegionReading> = self.unpack(known.number..number).chain(last).collect();
+        known.number = number;
         let mut read = false;
         if let Some(OwnerTurn { due, read_ruler }) = owner {
-            consumed.number = 0;
+            known.number = 0;
             self.clear();
             read = due || before.is_none();
             if read {
-                consumed.ruler = Some(read_ruler());
+                known.ruler = Some(read_ruler());
             }
         }
-        let Some(now) = consumed.ruler else { return 0 };
+        let Some(now) = known.ruler else { return 0 };
         let before = before.unwrap_or(now);
         let converted = readings.len();
         let changed = (now.scale.cycles / before.scale.cycles - 1.0).abs();
@@ -124,15 +124,15 @@ impl ThreadReadings {
             let Some(region) = regions.get_mut(place) else { continue };
             region.add(&reading, before.convert(&now, &reading));
             region.spread += spread;
-            if consumed.since.len() <= place {
-                consumed.since.resize(place + 1, 0);
+            if known.since.len() <= place {
+                known.since.resize(place + 1, 0);
             }
-            if let Some(since) = consumed.since.get_mut(place) {
+            if let Some(since) = known.since.get_mut(place) {
                 *since += 1;
             }
         }
-        consumed.untimed.resize(SAMPLED, 0);
-        for (place, (counted, now)) in consumed.untimed.iter_mut().zip(self.untimed.all()).enumerate() {
+        known.untimed.resize(SAMPLED, 0);
+        for (place, (counted, now)) in known.untimed.iter_mut().zip(self.untimed.all()).enumerate() {
             // Numbers of regions begin at 1.
             if let Some(region) = place.checked_sub(1).and_then(|place| regions.get_mut(place)) {
                 region.untimed += now - *counted;
@@ -140,7 +140,7 @@ impl ThreadReadings {
             }
         }
         if read {
-            let since = std::mem::take(&mut consumed.since);
+            let since = std::mem::take(&mut known.since);
             for (region, number) in regions.iter_mut().zip(since) {
                 region.together += (number as f64).powi(2);
                 region.moved += if changed > MOVED { number } else { 0 };
@@ -154,7 +154,7 @@ impl ThreadReadings {
         kept.iter().map(|words| RegionReading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed))))
     }
 
-    /// The readings that are not converted.
+    /// The readings that are not known.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> Vec<RegionReading> {
         self.unpack(0..self.number.load(Ordering::Relaxed)).collect()
