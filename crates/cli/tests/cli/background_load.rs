@@ -130,6 +130,7 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
         loads.push(format!("run --c {function} --call 'g(buffer, 100)' --buffer 64K"));
     }
     loads.extend(has_for_part("nasm").then(|| "run --assembler nasm 'times 3 nop'".to_string()));
+    let mut with_cost = 0;
     for load in &loads {
         let Some(beside) = undisturbed_load(load) else {
             cyclescope_skipped::report_left_out(format_args!("too noisy for the cost of the load `{load}`"));
@@ -140,7 +141,9 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
         let cost = ["low", "value", "high"].map(|part| beside["cost"][part].as_f64().unwrap_or(f64::NAN));
         assert!(cost.is_sorted() && cost[0] > 0.0, "{load}: {beside}");
         assert_eq!(beside["cost"]["unit"], "core_cycles", "{load}");
+        with_cost += 1;
     }
+    assert!(with_cost > 0, "in five results of each of {} loads, none has a cost", loads.len());
 }
 
 /// The first of five results in which the load has a cost. Beside other programs, or a busy sibling, it may have none.
