@@ -555,6 +555,7 @@ mod tests {
             assert!(why.iter().any(|why| why.starts_with("exact")), "{latency:?} {why:?}");
         }
     }
+
     #[test]
     fn a_rate_beside_a_busy_sibling_has_a_taken_program() {
         let plan = plan_addition();
