@@ -1,4 +1,5 @@
-//! Tests with a simulated cargo that `.ci/test` repeats failed tests of programs that measure, and no others.
+//! Tests with a simulated cargo of what `.ci/test` does for programs that measure: all others give way to them, and a failed test
+//! of theirs is repeated.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -45,14 +46,20 @@ fn run_tests(case: &str, programs: [TestProgram; 2]) -> (Output, String) {
     let folder = std::env::temp_dir().join(format!("cyclescope-repeat-{case}-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
     let built: String = programs.iter().map(|program| write_program(&folder, *program) + "\n").collect();
+    let output = run_script(&folder, &built);
+    let runs = std::fs::read_to_string(folder.join("cli-1.runs")).expect("a file");
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    (output, runs)
+}
+
+/// Runs `.ci/test` with a cargo that has built these programs, by its lines about them.
+fn run_script(folder: &Path, built: &str) -> Output {
     std::fs::write(folder.join("built"), built).expect("a file");
     let cargo = folder.join("cargo");
     write_executable(&cargo, &format!("#!/bin/sh\ncat '{}/built'\n", folder.display()));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/test");
-    let output = Command::new(script).arg("true").env("CARGO", &cargo).output().expect("a shell");
-    let runs = std::fs::read_to_string(folder.join("cli-1.runs")).expect("a file");
-    std::fs::remove_dir_all(&folder).expect("a folder");
-    (output, runs)
+    // On all CPUs: this test may run on some.
+    Command::new("taskset").args(["-c", "0-1023", script, "true"]).env("CARGO", &cargo).output().expect("taskset")
 }
 
 /// Requires that the run fails, and that it names these tests as repeated.
@@ -61,6 +68,33 @@ fn require_failure(output: &Output, repeated: &[&str]) {
     let text = String::from_utf8_lossy(&output.stdout);
     let named: Vec<&str> = text.lines().filter(|line| line.starts_with("[repeated]")).collect();
     assert_eq!(named, repeated, "{output:?}");
+}
+
+#[test]
+fn other_programs_leave_the_last_cpu_to_those_that_measure() {
+    let folder = std::env::temp_dir().join(format!("cyclescope-gives-way-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let seen = |name: &str| format!("{}/{name}.seen", folder.display());
+    let note = "sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status";
+    // The program that measures ends when a program beside it has run, or after 10 s.
+    let waits = format!("for i in $(seq 100); do [ -e '{}' ] && break; sleep 0.1; done", seen("other"));
+    let programs =
+        [("cli", format!("{note} >'{}'; {waits}\n", seen("cli"))), ("other", format!("{note} >'{}'\n", seen("other")))];
+    let mut built = String::new();
+    for (name, script) in &programs {
+        built += &(write_program(&folder, TestProgram { name, ..MEASURING }) + "\n");
+        write_executable(&folder.join(format!("{name}-1")), &format!("#!/bin/sh\n{script}"));
+    }
+    let output = run_script(&folder, &built);
+    let [measuring, other] = programs.map(|(name, _)| std::fs::read_to_string(seen(name)).expect("a program that ran"));
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    assert!(output.status.success(), "{output:?}");
+    let last = |cpus: &str| cpus.trim().rsplit([',', '-']).next().and_then(|cpu| cpu.parse().ok()).expect("a CPU");
+    let (last_of_all, last_of_other): (u32, u32) = (last(&measuring), last(&other));
+    if !measuring.contains([',', '-']) {
+        return cyclescope_skipped::report_skipped("needs two CPUs");
+    }
+    assert!(last_of_other < last_of_all, "{other} beside {measuring}");
 }
 
 #[test]
