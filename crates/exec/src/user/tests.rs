@@ -392,7 +392,7 @@ fn a_worker_whose_thread_has_ended_is_replaced() {
 #[test]
 fn a_worker_that_was_killed_is_replaced() {
     let mut user = spawn();
-    user.worker.as_mut().map(super::WorkerProcess::kill_and_reap);
+    user.worker.as_mut().map(super::process::WorkerProcess::kill_and_reap);
     assert_still_runs(&mut user);
 }
 

@@ -1,9 +1,9 @@
 //! Tests of areas of every kind, as programs see them.
 
+use super::super::UserExecutor;
 use super::super::tests::{batch_of, once, one_worker, spawn};
-use super::super::{Executor, UserExecutor};
 use super::*;
-use crate::{Batch, Sample};
+use crate::{Batch, Executor, Sample};
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::memory::{AreaFill, AreaPointer, PointerPosition, PointerRing, RingOrder};
 use cyclescope_worker::view;
