@@ -17,8 +17,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit for making a process.
-const START_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit for making a process: beside much other load it takes more than a second.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time in which a thread without requests ends: it ends its worker, which may be frozen.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
