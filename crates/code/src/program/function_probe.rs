@@ -18,7 +18,8 @@
 use super::counted_code::{CountedCode, DIRECTIONS, REPLACED, SUM, TABLE, UNKNOWN};
 use super::function_code::FunctionCode;
 use super::function_counters::{COUNTERS_MOST, FunctionCounters};
-use super::{Program, ProgramRecipe, emit_exit};
+use super::program_recipe::emit_exit;
+use super::{Program, ProgramRecipe};
 use crate::asm::{CodeMode, Emitter, context_operand, parse_assembly};
 use crate::context::ProgramContext;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, IcedError, Instruction, MemoryOperand, OpKind, Register};

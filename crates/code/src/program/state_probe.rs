@@ -5,8 +5,9 @@
 //! between them. They change neither registers nor flags. The two words of the last copy become the
 //! sample.
 
+use super::program_recipe::CALLEE_SAVED;
 use super::watch_point::{SNIPPET_IP, WatchPoint, WatchedSnippet, WatchedState, is_conditional, vector_store_code};
-use super::{CALLEE_SAVED, Program, ProgramRecipe};
+use super::{Program, ProgramRecipe};
 use crate::asm::{CodeMode, Emitter, context_operand};
 use crate::context::ProgramContext;
 use cyclescope_core::unit::Unit;
