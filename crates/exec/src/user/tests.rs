@@ -630,6 +630,18 @@ fn forger(user: &UserExecutor) -> Vec<u8> {
 }
 
 #[test]
+fn a_damaged_fence_is_detected_behind_a_forged_answer() {
+    let mut user = spawn();
+    let forger = forger(&user);
+    for (target, fence) in [(view::CONTEXT_AT, 0), (view::STATUS_AT + 504, 1), (view::SAMPLES_AT + 56, 2)] {
+        let snippet = [store_to(user.regions.worker_address(target)), forger.clone()].concat();
+        let result = run(&mut user, &snippet);
+        assert_eq!(result, Err(RunError::DirtyCanary { fence: FENCES[fence] }), "{target:#x}");
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
 fn a_forged_result_affects_no_other_snippet() {
     let mut user = spawn();
     let forger = forger(&user);
