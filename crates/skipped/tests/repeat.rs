@@ -1,5 +1,5 @@
-//! Tests with a simulated cargo of what `.ci/test` does for programs that measure: all others give way to them, and a failed test
-//! of theirs is repeated.
+//! Tests with a simulated cargo of what `.ci/test` does for programs that measure: all others give way to
+//! them, and a failed test of theirs is repeated.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
