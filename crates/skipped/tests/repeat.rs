@@ -98,6 +98,19 @@ fn other_programs_leave_the_last_cpu_to_those_that_measure() {
 }
 
 #[test]
+fn programs_that_could_not_be_run_are_a_failure() {
+    let folder = std::env::temp_dir().join(format!("cyclescope-killed-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let built = write_program(&folder, MEASURING);
+    // It ends the two processes of the script that run it.
+    let killer = "#!/bin/sh\nkill -9 \"$(awk '{ print $4 }' /proc/$PPID/stat)\" $PPID\n";
+    write_executable(&folder.join("cli-1"), killer);
+    let output = run_script(&folder, &(built + "\n" + &write_program(&folder, OTHER) + "\n"));
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    assert!(!output.status.success(), "{output:?}");
+}
+
+#[test]
 fn a_failed_measurement_is_repeated_once_and_named() {
     let (output, runs) = run_tests("passes", [TestProgram { failures: 1, ..MEASURING }, OTHER]);
     let text = String::from_utf8_lossy(&output.stdout);
