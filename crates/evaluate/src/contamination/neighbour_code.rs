@@ -110,12 +110,12 @@ const LATE_BODY: [NeighbourCode; 2] = [
         body: BODY_CHAIN,
         least: 12.0 * SQUARE_ROOT_CYCLES,
     },
-    // Twice the copies still fit into a scheduler with 64 entries, once some of the first have
-    // executed.
+    // Integer multiplications that wait would fill the scheduler of their unit, which has 24 entries on Zen 3. RDTSC needs
+    // entries there too, so a missed body would delay it, and none would be seen.
     NeighbourCode {
         words: "a chain of multiplications before the end",
-        code: CodePiece { texts: MULTIPLICATION_CODE, times: 24 },
-        body: CodePiece { texts: MULTIPLICATION_CODE, times: 40 },
+        code: CodePiece { texts: ["mulsd xmm0, xmm0"; 2], times: 24 },
+        body: BODY_CHAIN,
         least: 24.0 * MULTIPLICATION_CYCLES,
     },
 ];
