@@ -14,6 +14,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::random::Random;
+use cyclescope_core::statistics::median;
 use cyclescope_exec::Executor;
 use cyclescope_measure::sibling::SiblingWait;
 use iced_x86::CpuidFeature;
@@ -22,8 +23,8 @@ use std::time::Duration;
 
 /// Numbers of fillers in a loop.
 const COUNTS: [usize; 10] = [24, 48, 72, 96, 120, 144, 192, 240, 320, 480];
-/// The two of them whose difference shows the rate.
-const RATE_COUNTS: [usize; 2] = [48, 96];
+/// The slopes between these and smaller ones show the rate. Some cores lose slots in longer loops.
+const RATE_COUNT_MOST: usize = 192;
 /// Fillers that are slower than the fastest by more than this share have another limit.
 const RATE_SHARE: f64 = 0.03;
 /// Layouts in a sweep, and rounds of each.
@@ -49,11 +50,16 @@ pub struct FillerCurve {
 }
 
 impl FillerCurve {
-    /// Fillers per core cycle. `None` without both figures.
+    /// Fillers per core cycle: the median slope between any two points, so that no single one decides. `None` without
+    /// two points.
     pub(crate) fn rate(&self) -> Option<f64> {
-        let cycles = |wanted: usize| self.points.iter().find(|(count, _)| *count == wanted).map(|(_, cycles)| *cycles);
-        let [few, many] = RATE_COUNTS;
-        let rate = (many - few) as f64 / (cycles(many)? - cycles(few)?);
+        let points: Vec<&(usize, f64)> = self.points.iter().filter(|(count, _)| *count <= RATE_COUNT_MOST).collect();
+        let slopes_to = |(at, (many, most)): (usize, &&(usize, f64))| {
+            let slope = |(few, least): &&(usize, f64)| (many - few) as f64 / (most - least);
+            points[..at].iter().map(slope).collect::<Vec<f64>>()
+        };
+        let mut slopes: Vec<f64> = points.iter().enumerate().flat_map(slopes_to).collect();
+        let rate = (!slopes.is_empty()).then(|| median(&mut slopes))?;
         (rate > 0.0 && rate.is_finite()).then_some(rate)
     }
 
@@ -247,6 +253,20 @@ pub(crate) mod tests {
             assert!((curve.count_slots((slots + 1.0) / 8.0) - slots).abs() < 1e-9);
         }
         assert!((curve.rate().unwrap() - 8.0).abs() < 1e-9 && curve.is_possible());
+    }
+
+    #[test]
+    fn no_single_point_decides_a_rate() {
+        // Blends on Zen 3 in a VM with a busy sibling: 6.7 between 48 and 96 fillers, but 5.5 in the long run.
+        let blend = [24.0, 5.95, 48.0, 10.94, 72.0, 15.09, 96.0, 18.11, 120.0, 22.63, 144.0, 26.78, 192.0, 36.74];
+        let point = |pair: &[f64]| (pair[0] as usize, pair[1]);
+        let points = blend.chunks(2).map(point).collect();
+        let mut curves: Vec<FillerCurve> =
+            curves_with_rates(&[(SlotFiller::Move, 6.0), (SlotFiller::ZeroIdiom, 6.0)]).into();
+        curves.push(FillerCurve { filler: SlotFiller::Blend, vex: false, points });
+        let curves = FillerCurves::from(curves);
+        assert!((curves.width().unwrap() - 6.0).abs() < 1e-9);
+        assert_eq!(curves.list_trusted(false), [SlotFiller::ZeroIdiom, SlotFiller::Move]);
     }
 
     #[test]
