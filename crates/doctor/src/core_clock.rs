@@ -10,7 +10,7 @@ use cyclescope_core::unit::Hertz;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
 use cyclescope_measure::rounds::{LayoutReading, RulerRounds};
-use cyclescope_measure::ruler::{instrument_margin, sentinel_width};
+use cyclescope_measure::ruler::{instrument_margin, least_unshared_width, sentinel_width};
 use cyclescope_measure::sibling::KeptReplicates;
 
 /// Confidence level of the intervals.
@@ -33,8 +33,7 @@ pub(super) fn measure_core_clock(
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
     let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
-    let width_known = adders.map(sentinel_width);
-    let read = rounds.run_unshared(executor, layouts, ROUNDS, width_known, random);
+    let read = rounds.run_unshared(executor, layouts, ROUNDS, adders.map(least_unshared_width), random);
     let KeptReplicates { used, shared, .. } = read.map_err(|error| error.to_string())?;
     if used.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
@@ -71,7 +70,7 @@ pub(super) fn measure_core_clock(
         imul_used,
         width: width_quantiles(&used),
         adders,
-        width_known,
+        width_known: adders.map(|adders| sentinel_width(adders.count)),
         shared,
         layouts: used.len(),
         kept: used.iter().map(|reading| reading.kept).sum(),

@@ -39,6 +39,7 @@ use cyclescope_core::unit::Unit;
 use cyclescope_events::detect_counters;
 use cyclescope_exec::{Capabilities, CodeProtection, Executor};
 use cyclescope_measure::rounds::RulerRounds;
+use cyclescope_measure::ruler::least_unshared_width;
 use serde::{Deserialize, Serialize};
 use siblings::SiblingTarget;
 use std::time::{Duration, Instant};
@@ -263,7 +264,7 @@ impl CoreExperiments {
                 Fact::from(phases::measure_phases(executor, clock, step, cycle, phase_rounds, &mut random))
             }
         };
-        let width = core.known().and_then(|core| core.width_known);
+        let width = core.known().and_then(|core| core.adders).map(least_unshared_width);
         let mut target = SiblingTarget { executor, rounds: &rounds, clock, width, random: &mut random };
         let siblings = match machine.other_cpus(most) {
             Fact::Unknown(why) => Fact::Unknown(why),

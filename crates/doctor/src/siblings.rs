@@ -16,6 +16,7 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
 use cyclescope_exec::{Executor, ProgramCall, Sample};
 use cyclescope_measure::rounds::RulerRounds;
+use cyclescope_measure::ruler::LeastWidth;
 use cyclescope_measure::ruler::{UnsharedWidth, raw_duration};
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,7 +53,7 @@ pub(super) struct SiblingTarget<'a> {
     pub(super) rounds: &'a RulerRounds,
     pub(super) clock: &'a Clock,
     /// Additions per cycle that the core should reach alone.
-    pub(super) width: Option<f64>,
+    pub(super) width: Option<LeastWidth>,
     pub(super) random: &'a mut Random,
 }
 
@@ -187,7 +188,12 @@ fn widths_inside_samples(widths: &TimedWidths, busy: &[Sample]) -> Vec<f64> {
 }
 
 /// Judges from the widths whether the core is shared.
-fn judge_sharing(blank: SiblingProof, looks: [&TimedWidths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
+fn judge_sharing(
+    blank: SiblingProof,
+    looks: [&TimedWidths; 2],
+    beside: &[f64],
+    width: Option<LeastWidth>,
+) -> SiblingProof {
     let middle = |widths: Vec<f64>| {
         let mut widths = widths;
         (!widths.is_empty()).then(|| median(&mut widths))
@@ -226,7 +232,8 @@ mod tests {
     fn sharing(before: f64, beside: f64, after: f64) -> CoreSharing {
         let blank =
             SiblingProof { cpu: 1, sharing: CoreSharing::Unclear, why: None, alone: None, beside: None, rounds: 0 };
-        judge_sharing(blank, [&at(&[before; 20]), &at(&[after; 20])], &[beside; 20], Some(4.8)).sharing
+        judge_sharing(blank, [&at(&[before; 20]), &at(&[after; 20])], &[beside; 20], Some(LeastWidth { least: 3.36 }))
+            .sharing
     }
 
     #[test]

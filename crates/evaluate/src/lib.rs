@@ -42,6 +42,7 @@ use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::StaticText;
 use cyclescope_exec::ExecutorOffer;
 use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::ruler::LeastWidth;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -81,9 +82,8 @@ pub struct TestedClock<'a> {
     pub step: f64,
     /// Latency of the ruler's `imul` in core cycles, an integer.
     pub imul_latency: f64,
-    /// Independent additions per cycle that the width sentinel measures on an unshared core, if
-    /// known.
-    pub width: Option<f64>,
+    /// The least width of an unshared core, if known.
+    pub width: Option<LeastWidth>,
     /// Whether the machine is emulated. No figure in core cycles is possible then.
     pub emulated: bool,
 }

@@ -139,7 +139,7 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
     }
     let step = clock.reading_step(&machine.tsc);
     let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
-    let width = adders.map(cyclescope_measure::ruler::sentinel_width);
+    let width = adders.map(cyclescope_measure::ruler::least_unshared_width);
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
     let mut user = UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");

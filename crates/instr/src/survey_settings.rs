@@ -4,7 +4,8 @@ use super::experiments::survey_effort::SurveyEffort;
 use super::experiments::timing::ProgramTimer;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
-use cyclescope_measure::ruler::sentinel_width;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
+use cyclescope_measure::ruler::least_unshared_width;
 
 /// The timing method and the ruler's scale.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +21,13 @@ pub struct SurveyTiming<'a> {
     pub mode: CodeMode,
     /// Integer adders of the core, from data of the micro-architecture: they show a sibling that is
     /// busy all the time.
-    pub adders: Option<u32>,
+    pub adders: Option<IntegerAdders>,
 }
 
 impl<'a> SurveyTiming<'a> {
     pub(crate) fn to_timer(self) -> ProgramTimer<'a> {
         let timer = ProgramTimer::new(self.clock, self.step, self.imul_latency, self.mode);
-        timer.with_known_width(self.adders.map(sentinel_width))
+        timer.with_least_width(self.adders.map(least_unshared_width))
     }
 }
 

@@ -15,7 +15,7 @@ use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
     all_more_certain, learnt_early, training_may_save, training_saves,
 };
-use crate::ruler::{IMUL_SPAN, sentinel_width};
+use crate::ruler::{IMUL_SPAN, least_unshared_width};
 use cyclescope_core::error::RunError;
 use std::mem::replace;
 use std::rc::Rc;
@@ -430,7 +430,7 @@ impl MeasurementSession<'_> {
             .collect();
         let span = spans.iter().copied().fold(0.0, f64::max);
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
-        let width = self.plan.adders.map(sentinel_width);
+        let width = self.plan.adders.map(least_unshared_width);
         let shape = RoundShape {
             loop_count: iterations,
             imul_latency: self.imul_latency,

@@ -3,6 +3,7 @@
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::ColdStart;
 use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -73,7 +74,7 @@ pub struct Plan {
     /// chains disagree.
     pub imul_latency: Option<f64>,
     /// Integer adders of the core, from data of the micro-architecture.
-    pub adders: Option<u32>,
+    pub adders: Option<IntegerAdders>,
     /// Whether the CPU has AVX.
     pub avx: bool,
     /// The unit u; `None` if the measurement chooses it.

@@ -23,7 +23,11 @@ impl Plan {
             ("unit", self.unit.is_none_or(|copies| (1..=CODE_MOST).contains(&copies))),
             ("imul_latency", self.imul_latency.is_none_or(positive)),
             ("step", positive(self.step)),
-            ("adders", self.adders.is_none_or(|adders| (1..=64).contains(&adders))),
+            (
+                "adders",
+                self.adders
+                    .is_none_or(|adders| (1..=64).contains(&adders.count) && (0.0..=1.0).contains(&adders.least_share)),
+            ),
             ("memory", self.memory.as_ref().is_none_or(|memory| memory.check().is_ok())),
             ("rounds", (1..=ROUNDS_MOST).contains(&self.rounds)),
             ("warm_up", self.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),

@@ -10,6 +10,7 @@ use super::contrast::Contrast;
 use super::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use super::sibling::{KeptReplicates, SiblingPolicy};
 use crate::placement;
+use crate::ruler::LeastWidth;
 use crate::ruler::{
     ADD_SPAN, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, RulerPrograms, SENTINEL_LOOPS, UndisturbedBand,
     UnsharedWidth, column, instrument_margin,
@@ -151,14 +152,14 @@ impl RulerRounds {
     }
 
     /// Measures `layouts` layouts of `rounds` rounds. Leaves out layouts with a busy sibling if
-    /// enough others remain. `known` is the sentinel's width on an unshared core, from
+    /// enough others remain. `known` is the least width of an unshared core, from
     /// micro-architecture data.
     pub fn run_unshared(
         &self,
         executor: &mut dyn Executor,
         layouts: usize,
         rounds: u32,
-        known: Option<f64>,
+        known: Option<LeastWidth>,
         random: &mut Random,
     ) -> Result<KeptReplicates<LayoutReading>, RunError> {
         let layouts = self.run(executor, layouts, rounds, random)?;
@@ -294,9 +295,9 @@ pub fn select_unshared(readings: Vec<LayoutReading>, quiet: UnsharedWidth) -> Ke
     SiblingPolicy::USUAL.keep_unshared(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
-/// The width of an unshared core, from these layouts. `known` is the sentinel's width, from
+/// The width of an unshared core, from these layouts. `known` is its least, from
 /// micro-architecture data.
-pub fn find_unshared_width(readings: &[LayoutReading], known: Option<f64>) -> UnsharedWidth {
+pub fn find_unshared_width(readings: &[LayoutReading], known: Option<LeastWidth>) -> UnsharedWidth {
     UnsharedWidth::from_widths(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
 }
 

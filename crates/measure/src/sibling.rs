@@ -210,6 +210,7 @@ impl SiblingWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ruler::LeastWidth;
     use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     const WIDTHS: [f64; 12] = [4.1, 4.12, 2.1, 4.15, 4.13, 4.1, 2.2, 4.14, 4.12, 3.9, 4.11, 4.13];
@@ -240,9 +241,9 @@ mod tests {
     fn a_permanently_busy_sibling_is_detected_on_a_known_design() {
         let widths = [(2.1, 0.0); 8];
         assert!(!kept(&widths, UnsharedWidth::from_widths(widths, None)).shared);
-        assert!(kept(&widths, UnsharedWidth::from_widths(widths, Some(4.8))).shared);
+        assert!(kept(&widths, UnsharedWidth::from_widths(widths, Some(LeastWidth { least: 3.36 }))).shared);
         // Five adders that add 4.1 are not a shared core.
-        assert!(UnsharedWidth::from_widths([(4.1, 0.0); 8], Some(4.8)).is_alone(4.1, 0.0));
+        assert!(UnsharedWidth::from_widths([(4.1, 0.0); 8], Some(LeastWidth { least: 3.36 })).is_alone(4.1, 0.0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use cyclescope_code::clock::Clock;
 use cyclescope_code::snippet::Snippet;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, median};
 use cyclescope_measure::ruler::INSTRUMENT_CYCLES;
@@ -25,7 +26,7 @@ fn plan(step: u64, seed: u64) -> Plan {
         clock: Clock::find_named("lfence-rdtsc-lfence").unwrap(),
         step: step as f64,
         imul_latency: Some(3.0),
-        adders: Some(5),
+        adders: Some(IntegerAdders::with_usual_share(5)),
         rounds: 12,
         rounds_least: 12,
         layouts: 16,

@@ -5,6 +5,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::noise::NoiseCounts;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds};
+use cyclescope_measure::ruler::LeastWidth;
 use cyclescope_measure::ruler::{UnsharedWidth, WidthLearner};
 use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 use serde::{Deserialize, Serialize};
@@ -55,18 +56,18 @@ impl RunConditions {
     }
 
     /// The width of an unshared core, from all layouts so far. `known` is the width of its design.
-    pub(super) fn quiet_width(&self, known: Option<f64>) -> UnsharedWidth {
+    pub(super) fn quiet_width(&self, known: Option<LeastWidth>) -> UnsharedWidth {
         self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
 
     /// The share of layouts in which something else used the core, and their number. `known` is the
     /// width of an unshared core of this design.
-    pub(super) fn shared_layouts(&self, known: Option<f64>) -> Option<(f64, usize)> {
+    pub(super) fn shared_layouts(&self, known: Option<LeastWidth>) -> Option<(f64, usize)> {
         (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }
 
     /// The share of layouts in which something else used the core; 0 without layouts.
-    pub(super) fn shared_share(&self, known: Option<f64>) -> f64 {
+    pub(super) fn shared_share(&self, known: Option<LeastWidth>) -> f64 {
         self.busy_since(self.used.len(), known).of_all
     }
 
@@ -77,7 +78,7 @@ impl RunConditions {
 
     /// The share of layouts with a busy sibling: of results from this layout on, and of all
     /// layouts. All layouts determine the best width.
-    pub(super) fn busy_since(&self, from: usize, known: Option<f64>) -> BusyShare {
+    pub(super) fn busy_since(&self, from: usize, known: Option<LeastWidth>) -> BusyShare {
         let quiet = UnsharedWidth::from_widths(self.widths.iter().copied(), known);
         let share = |widths: &[(f64, f64)]| {
             let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
@@ -189,7 +190,7 @@ mod tests {
     fn a_permanently_shared_core_is_detected_from_its_known_width() {
         let conditions = RunConditions { widths: vec![(2.1, 0.01); 10], ..RunConditions::default() };
         assert_eq!(conditions.shared_layouts(None).map(|(share, _)| share), Some(0.0));
-        assert_eq!(conditions.shared_layouts(Some(4.8)).map(|(share, _)| share), Some(1.0));
+        assert_eq!(conditions.shared_layouts(Some(LeastWidth { least: 3.36 })).map(|(share, _)| share), Some(1.0));
     }
 
     #[test]
@@ -239,6 +240,6 @@ mod tests {
     #[test]
     fn the_first_layouts_are_compared_with_the_width_of_the_design() {
         let alone = |known| RunConditions::default().quiet_width(known).is_alone(2.1, 0.0);
-        assert_eq!([None, Some(4.8)].map(alone), [true, false]);
+        assert_eq!([None, Some(LeastWidth { least: 3.36 })].map(alone), [true, false]);
     }
 }

@@ -26,7 +26,7 @@ use cyclescope_core::statistics::median;
 use cyclescope_exec::Executor;
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutRounds, RulerRounds};
-use cyclescope_measure::ruler::sentinel_width;
+use cyclescope_measure::ruler::least_unshared_width;
 use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 
 /// Executions of a program per call. The first one may have to fetch the code.
@@ -103,7 +103,7 @@ impl MeasureOverlaps for MeasuredCore<'_> {
 impl MeasuredCore<'_> {
     /// The layouts during which nothing else used the core if there are enough, or else all.
     fn measure_unshared_layouts(&mut self, rounds: &RulerRounds) -> Result<Vec<LayoutRounds>, RunError> {
-        let known = self.plan.adders.map(sentinel_width);
+        let known = self.plan.adders.map(least_unshared_width);
         let policy = SiblingPolicy { least: self.plan.layouts, ..OVERLAP_SIBLING_POLICY };
         let width = |layout: &LayoutRounds| {
             layout.read().map_or((f64::NAN, 0.0), |reading| (reading.width, reading.width_error))

@@ -36,7 +36,7 @@ use cyclescope_events::CounterRequest;
 use cyclescope_exec::{BackgroundCode, ExecutorOpener, LoadPlan, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
-use cyclescope_measure::ruler::sentinel_width;
+use cyclescope_measure::ruler::least_unshared_width;
 use cyclescope_measure::sibling::Retries;
 use cyclescope_measure::study::{GenericStudy, StudyInfo, StudySelection};
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
@@ -219,7 +219,7 @@ fn feature_name(feature: &CpuidFeature) -> String {
 
 /// Checks the sizes again whose turn it is.
 fn recheck_sizes(watch: &mut SizeWatch, core: &mut MeasuredCore) -> Result<(), RunError> {
-    let width = core.plan.adders.map(sentinel_width);
+    let width = core.plan.adders.map(least_unshared_width);
     for size in watch.due_sizes() {
         let from = core.conditions.used_layouts();
         let knee = size.recheck_knee(core)?;
@@ -341,7 +341,7 @@ impl Study for UarchStudy {
                     let (then, counted) = &begun;
                     let time = core.executor.now().saturating_sub(*then);
                     let counted = [counted.clone(), self.read_kernel_counts(answers)?];
-                    let width = plan.adders.map(sentinel_width);
+                    let width = plan.adders.map(least_unshared_width);
                     let course = BackgroundActivity { conditions: &conditions, width, counted, time };
                     environment_records(&self.surroundings, &earlier, &course)
                 }
@@ -368,7 +368,7 @@ impl Study for UarchStudy {
                     exchange_records(test, asked, &pairs, places, rate)
                 }
                 _ => {
-                    let width = plan.adders.map(sentinel_width);
+                    let width = plan.adders.map(least_unshared_width);
                     let ((mut records, learned), busy) = retry_if_shared(test_retries(test), || {
                         let (from, mut learned) = (core.conditions.used_layouts(), knees.clone());
                         let records = run_test(&mut core, &mut learned, test, &cpu, &mut order)?;

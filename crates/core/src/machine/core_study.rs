@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::integer_adders::IntegerAdders;
 use crate::statistics::Interval;
 use crate::unit::Unit;
 
@@ -30,8 +31,8 @@ pub struct CoreStudy {
     pub imul_used: Option<u32>,
     /// Independent additions per core cycle: lowest, median and highest over the layouts.
     pub width: [f64; 3],
-    /// Number of the core's integer adders, from the table.
-    pub adders: Option<u32>,
+    /// The core's integer adders, from the table.
+    pub adders: Option<IntegerAdders>,
     /// Additions per cycle expected of a core with that many adders.
     pub width_known: Option<f64>,
     /// Whether most layouts shared the core with a busy sibling.

@@ -11,6 +11,7 @@
 use serde::Serialize;
 
 use super::cpuid_leaves::{CpuidLeaves, CpuidRegister};
+use super::integer_adders::IntegerAdders;
 use super::vendor::{CoreType, Vendor};
 
 /// Names of one processor design.
@@ -23,39 +24,6 @@ pub struct Microarchitecture {
     /// Latency of `imul r64, r64` in units of the latency of `add r64, r64`; `None` if uncertain.
     pub imul_latency: Option<u32>,
 }
-
-/// Integer adders by core name: the most independent additions per cycle (Agner Fog, "The
-/// microarchitecture of Intel, AMD, and VIA CPUs"; vendors' optimisation manuals). A measured rate
-/// well below this shows that another thread uses the core.
-const ADDERS_BY_DESIGN: &[(&str, u32)] = &[
-    ("Nehalem", 3),
-    ("Westmere", 3),
-    ("Sandy Bridge", 3),
-    ("Ivy Bridge", 3),
-    ("Haswell", 4),
-    ("Broadwell", 4),
-    ("Skylake", 4),
-    ("Palm Cove", 4),
-    ("Sunny Cove", 4),
-    ("Cypress Cove", 4),
-    ("Willow Cove", 4),
-    ("Golden Cove", 5),
-    ("Raptor Cove", 5),
-    ("Redwood Cove", 5),
-    ("K8", 3),
-    ("K10", 3),
-    ("Bulldozer", 2),
-    ("Piledriver", 2),
-    ("Steamroller", 2),
-    ("Excavator", 2),
-    ("Jaguar", 2),
-    ("Zen", 4),
-    ("Zen+", 4),
-    ("Zen 2", 4),
-    ("Zen 3", 4),
-    ("Zen 4", 4),
-    ("Zen 5", 6),
-];
 
 /// Features that distinguish designs (Intel SDM vol. 1, chapters 14 to 18; AMD APM vol. 3, appendix
 /// D; Agner Fog's instruction tables). Hypervisors may report a different model but keep the
@@ -159,9 +127,9 @@ impl Microarchitecture {
         DESIGN_FEATURES.iter().find(is_impossible).map(|feature| feature.name)
     }
 
-    /// Number of integer adders; `None` if uncertain.
-    pub fn adders(&self) -> Option<u32> {
-        ADDERS_BY_DESIGN.iter().find(|(name, _)| *name == self.name).map(|(_, adders)| *adders)
+    /// The integer adders; `None` if uncertain.
+    pub fn adders(&self) -> Option<IntegerAdders> {
+        IntegerAdders::of_design(self.name)
     }
 }
 

@@ -18,6 +18,7 @@ mod feature_table;
 pub mod features;
 pub mod finding;
 pub mod free_memory;
+pub mod integer_adders;
 pub mod kernel_cache;
 pub(crate) mod kernel_log;
 pub mod kernel_module;

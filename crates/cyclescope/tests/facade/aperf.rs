@@ -12,6 +12,7 @@ use cyclescope::run::{RunFacts, RunOutcome, run_snippet};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::{NAME, RunStudy};
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency};
 use std::rc::Rc;
 use std::time::Duration;
@@ -62,7 +63,7 @@ fn plan(clock: &str) -> Plan {
     Plan {
         clock: Clock::find_named(clock).unwrap(),
         imul_latency: Some(3.0),
-        adders: Some(5),
+        adders: Some(IntegerAdders::with_usual_share(5)),
         rounds: 12,
         rounds_least: 12,
         layouts: 16,

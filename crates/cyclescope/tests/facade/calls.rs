@@ -8,6 +8,7 @@ use cyclescope::result::answers::MachineAnswers;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::{RunStudy, RunSubject};
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects};
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ fn study_of(subject: &RunSubject, overlapping: [f64; 2], waiting: [f64; 2]) -> R
     let open = Box::new(move || Ok(Box::new(SimulatedExecutor::new(scenario.clone(), 5)) as Box<dyn Executor>));
     let plan = Plan {
         imul_latency: Some(3.0),
-        adders: Some(5),
+        adders: Some(IntegerAdders::with_usual_share(5)),
         lengthen: LengthenBy::Iterations,
         rounds: 12,
         layouts: 16,

@@ -10,6 +10,7 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_exec::Executor;
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::rounds::{LayoutReading, RulerRounds, estimate_contrast, find_unshared_width, select_unshared};
+use cyclescope_measure::ruler::LeastWidth;
 use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::sibling::KeptReplicates;
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub(super) struct TrialRunner<'a> {
     /// Width of an unshared core. It grows with the best observation.
     quiet: UnsharedWidth,
     /// The same according to published data.
-    width: Option<f64>,
+    width: Option<LeastWidth>,
 }
 
 /// The result of a trial.

@@ -23,6 +23,7 @@ use cyclescope_doctor::{
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::rounds::RulerRounds;
+use cyclescope_measure::ruler::LeastWidth;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of the core.
@@ -31,7 +32,7 @@ pub(super) struct CoreParameters {
     /// See [`TestedClock::imul_latency`].
     pub(super) imul_latency: f64,
     /// See [`TestedClock::width`].
-    pub(super) width: Option<f64>,
+    pub(super) width: Option<LeastWidth>,
     /// See [`TestedClock::emulated`].
     pub(super) emulated: bool,
 }
@@ -66,7 +67,7 @@ impl CoreParameters {
         let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
         CoreParameters {
             imul_latency: f64::from(latency),
-            width: adders.map(cyclescope_measure::ruler::sentinel_width),
+            width: adders.map(cyclescope_measure::ruler::least_unshared_width),
             emulated: machine.is_emulated(),
         }
     }
@@ -179,7 +180,7 @@ impl EvaluationBasis {
         self.ruled.len() == plan.candidates.len()
             && ruled.into_iter().all(|ruled| plausible(ruled.step))
             && plausible(self.core.imul_latency)
-            && self.core.width.is_none_or(plausible)
+            && self.core.width.is_none_or(|width| plausible(width.least))
     }
 
     /// The methods under evaluation.

@@ -25,6 +25,7 @@ use cyclescope_core::statistics::mean;
 use cyclescope_exec::{Executor, ProgramCall};
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::placement;
+use cyclescope_measure::ruler::LeastWidth;
 use cyclescope_measure::ruler::{
     Gauge, LayoutSamples, RulerPrograms, RulerScale, RunningMedian, UnsharedWidth, WidthLearner, column, sentinel_loops,
 };
@@ -121,8 +122,8 @@ pub struct ProgramTimer<'a> {
     wake_up_checks: [Program; 2],
     /// Widths of the core, learnt with an idle sibling.
     widths: RefCell<WidthLearner>,
-    /// The sentinel's width on an unshared core, from micro-architecture data.
-    known_width: Option<f64>,
+    /// The least width of an unshared core, from micro-architecture data.
+    least_width: Option<LeastWidth>,
     /// Overhead of the ruler's short loop. It seems lower if the long loop is slow. On Golden Cove,
     /// in one layout of several hundred, the long loop takes up to twice as long in every round.
     rest: RefCell<RunningMedian>,
@@ -175,7 +176,7 @@ impl<'a> ProgramTimer<'a> {
             wake_up_checks: [VectorSetup::Ymm, VectorSetup::Zmm]
                 .map(|vectors| build_wake_up_check(clock, mode, vectors)),
             widths: RefCell::default(),
-            known_width: None,
+            least_width: None,
             rest: RefCell::default(),
             probe: RefCell::default(),
             awake: RefCell::default(),
@@ -183,8 +184,8 @@ impl<'a> ProgramTimer<'a> {
     }
 
     /// The same timer, on a core whose sentinel has this width if the sibling is idle.
-    pub(crate) fn with_known_width(self, known_width: Option<f64>) -> ProgramTimer<'a> {
-        ProgramTimer { known_width, ..self }
+    pub(crate) fn with_least_width(self, least_width: Option<LeastWidth>) -> ProgramTimer<'a> {
+        ProgramTimer { least_width, ..self }
     }
 
     /// Builds a looped program from machine code.
@@ -389,7 +390,7 @@ impl<'a> ProgramTimer<'a> {
                 widths.learn(scale.width);
             }
             let error = gauge.width_error(&scale, self.step, 1);
-            let known = UnsharedWidth::from_widths([], self.known_width);
+            let known = UnsharedWidth::from_widths([], self.least_width);
             let quiet = widths.unshared_width().unwrap_or_default().or_earlier(known);
             !quiet.is_alone(scale.width, error)
         };

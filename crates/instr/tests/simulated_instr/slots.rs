@@ -3,6 +3,7 @@
 use super::{EFFORT, everything, sample, timing_of};
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::asm::forms::InstructionForm;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope_instr::experiments::survey_effort::SurveyEffort;
 use cyclescope_instr::forms::target_form::TargetForm;
@@ -145,7 +146,7 @@ fn a_sibling_that_never_rests_leaves_no_slots_per_cycle() {
         let survey = FormSurvey::new(timing, &mut core, &features, Vec::new(), settings);
         survey.expect("no fault is simulated").filler_curves.width()
     };
-    let adders = Some(model.integer_ports);
+    let adders = Some(IntegerAdders::with_usual_share(model.integer_ports));
     let busy = SimulatedSibling { busy: 1e30, idle: 1e-9, snippet: 1.0 };
     let alone = find_width(None, adders).expect("a width");
     assert!((alone - 6.0).abs() < 0.02, "{alone}");

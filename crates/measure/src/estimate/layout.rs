@@ -3,6 +3,7 @@
 use super::frequency;
 use crate::contrast::Contrast;
 use crate::question::CostFormula;
+use crate::ruler::LeastWidth;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +32,8 @@ pub struct RoundShape {
     pub imul_latency: f64,
     /// Step of the clock's readings in its raw units.
     pub step: f64,
-    /// Independent additions per cycle that the sentinel reads on an unshared core; `None` if
-    /// unknown.
-    pub width: Option<f64>,
+    /// The least width of an unshared core; `None` if unknown.
+    pub width: Option<LeastWidth>,
     /// If costs fall into clusters, the result is the mean over all clusters with at least this
     /// share of the layouts. `None` means the largest cluster alone. A first run's cost depends on
     /// its offset in a cache line. A function's cost depends on its address and on the state of the

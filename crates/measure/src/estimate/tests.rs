@@ -1,6 +1,7 @@
 //! Estimates from simulated durations.
 
 use super::*;
+use crate::ruler::LeastWidth;
 use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
 use cyclescope_exec::Sample;
 
@@ -8,7 +9,7 @@ const SHAPE: RoundShape = RoundShape {
     loop_count: 1,
     imul_latency: 3.0,
     step: 1.0,
-    width: Some(4.8),
+    width: Some(LeastWidth { least: 3.36 }),
     pooled: None,
     trained: false,
     between: 0.0,

@@ -13,11 +13,13 @@
 //!
 //! Each loop has at most 64 bytes, lies in one cache line, and accesses no memory.
 
+use super::unshared_width::LeastWidth;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 pub use cyclescope_code::program::chains::IMUL;
 pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_32, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
 use cyclescope_code::program::{EntryState, LoopPlan, Program, ProgramRecipe};
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use iced_x86::Register;
 
 /// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end.
@@ -48,6 +50,11 @@ pub fn sentinel_adds(loops: u64) -> f64 {
 pub fn sentinel_width(adders: u32) -> f64 {
     let adds = (SENTINEL_ADDS * SENTINEL_COPIES) as f64;
     f64::from(adders) * adds / (adds + 1.0)
+}
+
+/// The least width that the sentinel reads on an unshared core with these adders.
+pub fn least_unshared_width(adders: IntegerAdders) -> LeastWidth {
+    LeastWidth { least: adders.least_share * sentinel_width(adders.count) }
 }
 
 /// Links in the short and the long loop body of the `add` chain.

@@ -3,6 +3,7 @@
 
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_measure::result::caveat::{CaveatKind, find_caveats};
 use cyclescope_measure::{
     Acquisition, CostMeasurement, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, measure_cost,
@@ -19,7 +20,7 @@ const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None }
 fn plan() -> Plan {
     Plan {
         imul_latency: Some(3.0),
-        adders: Some(5),
+        adders: Some(IntegerAdders::with_usual_share(5)),
         rounds: 12,
         rounds_least: 12,
         layouts: 16,

@@ -6,6 +6,7 @@ use crate::reported_machine::ReportedMachine;
 use crate::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
+use cyclescope_measure::ruler::LeastWidth;
 use std::time::Duration;
 
 /// Share of layouts with a busy sibling below which it counts as noise.
@@ -18,8 +19,8 @@ const STANDARD_ERRORS: f64 = 1.96;
 pub(crate) struct BackgroundActivity<'a> {
     /// What readings show of background load.
     pub conditions: &'a RunConditions,
-    /// Additions per cycle of an unshared core of this design, if data contain it.
-    pub width: Option<f64>,
+    /// The least width of an unshared core of this design, if data contain it.
+    pub width: Option<LeastWidth>,
     /// The kernel's counters at the start and at the end.
     pub counted: [KernelCounts; 2],
     /// The time between them.

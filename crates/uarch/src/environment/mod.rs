@@ -80,6 +80,7 @@ mod tests {
     use cyclescope_core::machine::fact::Fact;
     use cyclescope_core::statistics::Interval;
     use cyclescope_measure::result::record::Quantity;
+    use cyclescope_measure::ruler::LeastWidth;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -114,7 +115,7 @@ mod tests {
         surroundings: &ReportedMachine,
         earlier: &[EarlierResult],
         conditions: &RunConditions,
-        width: Option<f64>,
+        width: Option<LeastWidth>,
     ) -> BTreeMap<String, UarchRecord> {
         let counted = [0; 2].map(|cpu| KernelCounts::read_now(cpu).expect("it has no errors"));
         let course = BackgroundActivity { conditions, width, counted, time: Duration::from_secs(1) };
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!((quota.verdict, &quota.told), (VerdictKind::None, &None));
     }
     /// The row of a sibling that used the core in this number of 400 layouts.
-    fn busy(layouts: usize, width: Option<f64>) -> UarchRecord {
+    fn busy(layouts: usize, width: Option<LeastWidth>) -> UarchRecord {
         let widths = [vec![4.8; 400 - layouts], vec![2.4; layouts]].concat();
         let conditions = RunConditions::showing(&widths, [4800, 4800]);
         rows_with_load(&guest(None), &[], &conditions, width).remove("environment.busy_sibling").expect("it has a row")
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_few_narrow_layouts_are_noise_and_many_are_a_sibling() {
-        let [few, many] = [4, 100].map(|layouts| busy(layouts, Some(4.8)));
+        let [few, many] = [4, 100].map(|layouts| busy(layouts, Some(LeastWidth { least: 3.36 })));
         assert_eq!((few.verdict, few.value.value), (VerdictKind::None, None), "{}", few.why);
         assert_eq!((many.verdict, many.value.value), (VerdictKind::Found, Some(0.25)), "{}", many.why);
     }
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn limits_of_an_unknown_design_are_reported() {
         let is_warned = |width| busy(0, width).why.contains("one that is busy all the time is not seen");
-        assert_eq!([None, Some(4.8)].map(is_warned), [true, false]);
+        assert_eq!([None, Some(LeastWidth { least: 3.36 })].map(is_warned), [true, false]);
     }
 
     #[test]

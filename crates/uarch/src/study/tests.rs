@@ -4,6 +4,7 @@ use super::*;
 use crate::spec::ProgramFamily;
 use cyclescope_code::program::memory::{AreaFill, RingOrder};
 use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
 use cyclescope_sim::{AlteredMachine, Scenario, SimulatedExecutor};
 use serde_json::json;
@@ -22,7 +23,7 @@ fn measured(
     let mut surroundings = ReportedMachine::from_machine(machine().machine());
     surroundings.numbers = numbers.iter().map(|(key, number)| (key.to_string(), *number)).collect();
     let mut study = UarchStudy {
-        plan: Plan { adders: Some(ADDERS), ..Plan::simulated() },
+        plan: Plan { adders: Some(IntegerAdders::with_usual_share(ADDERS)), ..Plan::simulated() },
         selected_tests: TESTS.iter().copied().filter(|other| other.name == test).collect(),
         features: Vec::new(),
         memory: u64::MAX,

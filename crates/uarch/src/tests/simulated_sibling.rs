@@ -8,6 +8,7 @@ use crate::spec::{ProgramFamily, SQRTSD, StepLoop, straight_loop};
 use crate::window::reorder_buffer::NOP;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::integer_adders::IntegerAdders;
 use cyclescope_core::random::Random;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
 use cyclescope_measure::Plan;
@@ -135,7 +136,7 @@ fn a_sibling_that_never_rests_is_not_waited_for() {
     let width = Scenario::default().adds_per_cycle / NARROWER;
     let scenario = Scenario { adds_per_cycle: width, ..Scenario::default() };
     let (mut machine, mut conditions) = (SimulatedExecutor::new(scenario, 5), RunConditions::default());
-    let plan = Plan { adders: Some(5), ..Plan::simulated() };
+    let plan = Plan { adders: Some(IntegerAdders::with_usual_share(5)), ..Plan::simulated() };
     let (executor, random) = (&mut machine, Random::new(5));
     let mut core = MeasuredCore {
         executor,

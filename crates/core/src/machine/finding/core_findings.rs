@@ -69,15 +69,13 @@ pub(super) fn check_core_clock(evidence: &FindingEvidence) -> Option<MachineFind
     })
 }
 
-/// Below this share of its expected width, a core is shared.
-const NARROW_WIDTH_SHARE: f64 = 0.7;
-
 pub(super) fn check_core_width(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let core = known_core(evidence)?;
     let [_, median, _] = core.width;
     let text = format!("the core adds {median:.1} numbers per cycle");
     let expected = core.width_known;
-    if core.shared || expected.is_some_and(|expected| median < NARROW_WIDTH_SHARE * expected) {
+    let least = expected.zip(core.adders).map(|(expected, adders)| adders.least_share * expected);
+    if core.shared || least.is_some_and(|least| median < least) {
         let of_expected = expected.map_or(String::new(), |expected| format!(" of {expected:.1}"));
         return Some(MachineFinding::advice(
             "core_width",

@@ -233,6 +233,7 @@ impl Flight {
         let memory = info.used_memory().first().map(|memory| memory.access());
         let (unit, latency) = match instruction.mnemonic() {
             Mnemonic::Imul => (Unit::Multiplier, 3),
+            Mnemonic::Mulsd => (Unit::Any, 4),
             Mnemonic::Sqrtsd | Mnemonic::Divsd => (Unit::Divider, 13),
             _ if memory == Some(OpAccess::Read) => (Unit::Any, 5),
             _ => (Unit::Any, 1),
