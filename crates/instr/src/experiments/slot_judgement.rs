@@ -157,7 +157,8 @@ impl SlotJudgement {
             high: all.high.max(slots.high),
             ..all
         });
-        let second_loss = SlotFiller::ALL.into_iter().find_map(|filler| find_second_loss(&figures, filler, group));
+        let second_loss =
+            SlotFiller::ALL.into_iter().find_map(|filler| find_second_loss(&figures, filler, group, least.value));
         let may_fill = (GROUP_LEAST..=SMALL_SLOTS).contains(&whole);
         let is_grouped = second_loss.is_some_and(|lost| may_fill && lost >= GROUP_SHARE * (group - 1) as f64);
         let needs_group_test = may_fill && second_loss.is_none();
@@ -197,9 +198,19 @@ fn holds_with_fillers(figures: &[(&SlotReading, Interval)], filler: SlotFiller) 
 }
 
 /// Slots beyond the least among the bodies of this filler: the second most over all numbers of fillers
-/// of a group. `None` if one of these numbers has no body.
-fn find_second_loss(figures: &[(&SlotReading, Interval)], filler: SlotFiller, group: usize) -> Option<f64> {
-    let own = || figures.iter().filter(|(reading, _)| reading.shape.filler == filler);
+/// of a group. `None` if one of these numbers has no body. A body is an accident of the instrument if it seems to need
+/// less than no slot, or less than the confirmed least by more than a group can lose.
+fn find_second_loss(
+    figures: &[(&SlotReading, Interval)],
+    filler: SlotFiller,
+    group: usize,
+    confirmed: f64,
+) -> Option<f64> {
+    let is_possible = |(reading, slots): &&(&SlotReading, Interval)| {
+        let least = (confirmed - (group - 1) as f64).max(-find_error(reading.shape.fillers));
+        reading.shape.filler == filler && slots.value >= least
+    };
+    let own = || figures.iter().filter(is_possible);
     let least_at = |place: usize| {
         let here = own().filter(|(reading, _)| reading.shape.fillers % group == place);
         here.map(|(_, slots)| slots.value).min_by(f64::total_cmp)
