@@ -295,7 +295,7 @@ pub fn select_unshared(readings: Vec<LayoutReading>, quiet: UnsharedWidth) -> Ke
     SiblingPolicy::USUAL.keep_unshared(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
-/// The width of an unshared core, from these layouts. `known` is its least, from
+/// The width of an unshared core, from these layouts. `known` is its least by
 /// micro-architecture data.
 pub fn find_unshared_width(readings: &[LayoutReading], known: Option<LeastWidth>) -> UnsharedWidth {
     UnsharedWidth::from_widths(readings.iter().map(|reading| (reading.width, reading.width_error)), known)

@@ -14,8 +14,8 @@ pub struct IntegerAdders {
 }
 
 impl IntegerAdders {
-    /// The share for designs of which none was measured. Five adders of Raptor Cove added 4.1 of 4.8 numbers per cycle,
-    /// and six of Zen 5 4.6 of 5.8, since a µop's adder is chosen before it is known which one will be free.
+    /// The share for all other designs. Five adders of Raptor Cove added 4.1 of 4.8 numbers per cycle alone, and six of
+    /// Zen 5 4.6 of 5.8, since a µop's adder is chosen before it is known which one will be free.
     pub const LEAST_SHARE_USUAL: f64 = 0.7;
 
     /// Adders of a core of this name; `None` if uncertain.
