@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// Systematic error of a time, as a share: the end of the loop, and the step of the clock.
 pub const TIME_SHARE: f64 = 0.02;
-/// A single mix proves a number of ports if its rate exceeds one port less by this share. A smaller excess needs a second
-/// mix: beside a busy sibling on Zen 3, one of seven mixes of a form with itself was 2.4 % too fast.
+/// A single mix proves a number of ports if its rate exceeds one port less by this share. A smaller
+/// excess needs a second mix. Beside a busy sibling on Zen 3, one of seven mixes of a form with itself
+/// was 2.4 % too fast.
 const PROOF_SHARE: f64 = 0.05;
 /// A mix is slow if it takes longer than free classes would by more than this share.
 pub const SLOW_SHARE: f64 = 0.06;
@@ -189,7 +190,7 @@ impl UnionBounds {
 
 /// The number of ports that these readings prove.
 fn prove_ports(readings: &[MixReading]) -> u32 {
-    let needed = |reading: &MixReading, error: f64| (reading.count_uops() / reading.high / (1.0 + error)).ceil() as u32;
+    let needed = |reading: &MixReading, error: f64| (reading.count_uops() / reading.high * (1.0 - error)).ceil() as u32;
     let single = readings.iter().map(|reading| needed(reading, PROOF_SHARE)).max();
     let mut confirmed: Vec<u32> = readings.iter().map(|reading| needed(reading, TIME_SHARE)).collect();
     confirmed.sort_unstable();
