@@ -55,13 +55,13 @@ impl RunConditions {
         self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
-    /// The width of an unshared core, from all layouts so far. `known` is the width of its design.
+    /// The width of an unshared core, from all layouts so far. `known` is the least of its design.
     pub(super) fn quiet_width(&self, known: Option<LeastWidth>) -> UnsharedWidth {
         self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
 
     /// The share of layouts in which something else used the core, and their number. `known` is the
-    /// width of an unshared core of this design.
+    /// least width of an unshared core of this design.
     pub(super) fn shared_layouts(&self, known: Option<LeastWidth>) -> Option<(f64, usize)> {
         (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }

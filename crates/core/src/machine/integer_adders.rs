@@ -32,12 +32,12 @@ impl IntegerAdders {
     }
 }
 
-/// Shares of designs that use their adders better than usual. Beside a busy sibling Zen 3 still added 2.2 to 3.4 of 3.84
-/// numbers per cycle, and 3.6 to 3.9 alone. Zen 4 has the same integer schedulers, one for each adder (AMD, Software
-/// Optimization Guide, 57647), and was not measured for this: its limit leaves more room.
+/// Shares of designs that use their adders better than usual. Alone, Zen 3 added 3.6 to 3.9 numbers per
+/// cycle. Beside a busy sibling it still added 2.2 to 3.4. Zen 4 has the same integer schedulers, one for
+/// each adder (AMD, Software Optimization Guide, 57647). Its limit was not measured, and leaves more room.
 const LEAST_SHARES: &[(&str, f64)] = &[("Zen 3", 0.9), ("Zen 4", 0.85)];
 
-/// As in records: a number of adders stands for the usual share.
+/// The form in records. A plain number has the usual share.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedAdders {

@@ -110,8 +110,8 @@ const LATE_BODY: [NeighbourCode; 2] = [
         body: BODY_CHAIN,
         least: 12.0 * SQUARE_ROOT_CYCLES,
     },
-    // Integer multiplications that wait would fill the scheduler of their unit, which has 24 entries on Zen 3. RDTSC needs
-    // entries there too, so a missed body would delay it, and none would be seen.
+    // Not integer multiplications: those that wait fill the scheduler of their unit (24 entries on
+    // Zen 3). RDTSC needs entries there too. A missed body would delay it, and stay unseen.
     NeighbourCode {
         words: "a chain of multiplications before the end",
         code: CodePiece { texts: ["mulsd xmm0, xmm0"; 2], times: 24 },

@@ -43,7 +43,7 @@ pub(super) struct TrialRunner<'a> {
     mode: CodeMode,
     /// Width of an unshared core. It grows with the best observation.
     quiet: UnsharedWidth,
-    /// The same according to published data.
+    /// Its least by data of the design.
     width: Option<LeastWidth>,
 }
 

@@ -183,7 +183,7 @@ impl<'a> ProgramTimer<'a> {
         }
     }
 
-    /// The same timer, on a core whose sentinel has this width if the sibling is idle.
+    /// The same timer, on a core whose sentinel has at least this width if the sibling is idle.
     pub(crate) fn with_least_width(self, least_width: Option<LeastWidth>) -> ProgramTimer<'a> {
         ProgramTimer { least_width, ..self }
     }

@@ -43,7 +43,7 @@ pub struct LeastWidth {
     pub least: f64,
 }
 
-/// As in records: a number is the width that the adders allow, of which an unshared core has the usual share.
+/// The form in records. A plain number is the width that the adders allow, and has the usual share.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RecordedWidth {
