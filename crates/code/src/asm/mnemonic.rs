@@ -9,7 +9,7 @@ use super::CodeMode;
 use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use super::registers::find_register;
-use iced_x86::{Code, Formatter, Instruction, IntelFormatter, OpKind, Register};
+use iced_x86::{Code, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -61,26 +61,48 @@ pub(super) fn is_usable(code: Code, mode: CodeMode) -> bool {
         && list_slots(code).all(|slot| slot != OperandSlot::Unusable)
 }
 
+// Every command that assembles builds it, so that a start waits for it.
 fn build_table(mode: CodeMode) -> PatternTable {
     let mut table = PatternTable::new();
     let mut formatter = IntelFormatter::new();
+    // Codes of a mnemonic follow each other.
+    let mut named = (Mnemonic::INVALID, String::new());
     for code in Code::values().filter(|code| is_usable(*code, mode)) {
-        let name = format!("{:?}", code.mnemonic()).to_lowercase();
+        if named.0 != code.mnemonic() {
+            named = (code.mnemonic(), mnemonic_name(code));
+        }
+        let name = named.1.as_str();
         let (printed, shown) = printed_pattern(&mut formatter, code, mode);
-        let own = OWN_NAMES.iter().find(|(own, _)| *own == code).map_or(printed.clone(), |(_, name)| name.to_string());
-        for name in [&name, &printed, &own] {
-            let entry = table.entry(name.clone()).or_default();
-            let all = (0..code.op_code().op_count()).map(OperandTarget::Operand).collect();
-            for targets in std::iter::once(all).chain(shown.clone()).chain(shorter_patterns(code)) {
-                let pattern = MnemonicPattern { code, targets, immediate: None };
-                if !entry.contains(&pattern) {
-                    entry.push(pattern);
-                }
+        let all = (0..code.op_code().op_count()).map(OperandTarget::Operand).collect();
+        let mut patterns: Vec<MnemonicPattern> = Vec::new();
+        for targets in std::iter::once(all).chain(shown).chain(shorter_patterns(code, name)) {
+            if !patterns.iter().any(|known| known.targets == targets) {
+                patterns.push(MnemonicPattern { code, targets, immediate: None });
             }
         }
+        let own = OWN_NAMES.iter().find(|(own, _)| *own == code).map_or(printed.as_str(), |(_, name)| name);
+        if printed != name {
+            add_patterns(&mut table, &printed, &patterns);
+        }
+        if own != name && own != printed {
+            add_patterns(&mut table, own, &patterns);
+        }
+        add_patterns(&mut table, name, &patterns);
     }
     super::aliases::add_aliases(&mut table);
     table
+}
+
+fn add_patterns(table: &mut PatternTable, name: &str, patterns: &[MnemonicPattern]) {
+    match table.get_mut(name) {
+        Some(known) => known.extend_from_slice(patterns),
+        None => drop(table.insert(name.to_string(), patterns.to_vec())),
+    }
+}
+
+/// The name of a code's mnemonic in the instruction database.
+fn mnemonic_name(code: Code) -> String {
+    format!("{:?}", code.mnemonic()).to_lowercase()
 }
 
 /// Mnemonic and operands as the Intel formatter shows them.
@@ -150,12 +172,11 @@ fn placeholder_instruction(code: Code, mode: CodeMode) -> Instruction {
 }
 
 /// Patterns with omitted operands, or in the other order if the instruction is symmetric.
-fn shorter_patterns(code: Code) -> Vec<Vec<OperandTarget>> {
+fn shorter_patterns(code: Code, name: &str) -> Vec<Vec<OperandTarget>> {
     let slots: Vec<OperandSlot> = list_slots(code).collect();
     let keep = |wanted: &dyn Fn(OperandSlot) -> bool| -> Vec<OperandTarget> {
         (0..).zip(&slots).filter(|(_, slot)| wanted(**slot)).map(|(i, _)| OperandTarget::Operand(i)).collect()
     };
-    let name = format!("{:?}", code.mnemonic()).to_lowercase();
     let implied_memory = |s: OperandSlot| {
         matches!(s, OperandSlot::Source | OperandSlot::Destination | OperandSlot::MaskedStore | OperandSlot::Table)
     };
@@ -182,10 +203,10 @@ fn shorter_patterns(code: Code) -> Vec<Vec<OperandTarget>> {
         slots[..],
         [OperandSlot::RegMem(_) | OperandSlot::Reg(_), OperandSlot::Reg(_) | OperandSlot::Fixed(_)]
     );
-    if matches!(name.as_str(), "test" | "xchg") && symmetric {
+    if matches!(name, "test" | "xchg") && symmetric {
         found.push(vec![OperandTarget::Operand(1), OperandTarget::Operand(0)]);
     }
-    let blends = matches!(name.as_str(), "blendvps" | "blendvpd" | "pblendvb" | "sha256rnds2");
+    let blends = matches!(name, "blendvps" | "blendvpd" | "pblendvb" | "sha256rnds2");
     if blends && slots.len() == 2 {
         found.push(vec![OperandTarget::Operand(0), OperandTarget::Operand(1), OperandTarget::Implied(Register::XMM0)]);
     }
