@@ -1,5 +1,5 @@
 //! Tests with a simulated cargo of what `.ci/test` does for programs that measure: all others give way to
-//! them, and a failed test of theirs is repeated.
+//! them, and a failed test of theirs is repeated. So are failed parts of `frameworks/test`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -46,20 +46,20 @@ fn run_tests(case: &str, programs: [TestProgram; 2]) -> (Output, String) {
     let folder = std::env::temp_dir().join(format!("cyclescope-repeat-{case}-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
     let built: String = programs.iter().map(|program| write_program(&folder, *program) + "\n").collect();
-    let output = run_script(&folder, &built);
+    let output = run_script(&folder, &built, "true");
     let runs = std::fs::read_to_string(folder.join("cli-1.runs")).expect("a file");
     std::fs::remove_dir_all(&folder).expect("a folder");
     (output, runs)
 }
 
-/// Runs `.ci/test` with a cargo that has built these programs, by its lines about them.
-fn run_script(folder: &Path, built: &str) -> Output {
+/// Runs `.ci/test` for a command, with a cargo that has built these programs, by its lines about them.
+fn run_script(folder: &Path, built: &str, command: &str) -> Output {
     std::fs::write(folder.join("built"), built).expect("a file");
     let cargo = folder.join("cargo");
     write_executable(&cargo, &format!("#!/bin/sh\ncat '{}/built'\n", folder.display()));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/test");
     // On all CPUs: this test may run on some.
-    Command::new("taskset").args(["-c", "0-1023", script, "true"]).env("CARGO", &cargo).output().expect("taskset")
+    Command::new("taskset").args(["-c", "0-1023", script, command]).env("CARGO", &cargo).output().expect("taskset")
 }
 
 /// Requires that the run fails, and that it names these tests as repeated.
@@ -85,7 +85,7 @@ fn other_programs_leave_the_last_cpu_to_those_that_measure() {
         built += &(write_program(&folder, TestProgram { name, ..MEASURING }) + "\n");
         write_executable(&folder.join(format!("{name}-1")), &format!("#!/bin/sh\n{script}"));
     }
-    let output = run_script(&folder, &built);
+    let output = run_script(&folder, &built, "true");
     let [measuring, other] = programs.map(|(name, _)| std::fs::read_to_string(seen(name)).expect("a program that ran"));
     std::fs::remove_dir_all(&folder).expect("a folder");
     assert!(output.status.success(), "{output:?}");
@@ -105,7 +105,7 @@ fn programs_that_could_not_be_run_are_a_failure() {
     // It ends the two processes of the script that run it.
     let killer = "#!/bin/sh\nkill -9 \"$(awk '{ print $4 }' /proc/$PPID/stat)\" $PPID\n";
     write_executable(&folder.join("cli-1"), killer);
-    let output = run_script(&folder, &(built + "\n" + &write_program(&folder, OTHER) + "\n"));
+    let output = run_script(&folder, &(built + "\n" + &write_program(&folder, OTHER) + "\n"), "true");
     std::fs::remove_dir_all(&folder).expect("a folder");
     assert!(!output.status.success(), "{output:?}");
 }
@@ -132,4 +132,35 @@ fn a_repetition_that_runs_nothing_is_a_failure() {
 fn other_programs_are_not_repeated() {
     let (output, _) = run_tests("other", [MEASURING, TestProgram { failures: 1, ..OTHER }]);
     require_failure(&output, &[]);
+}
+
+#[test]
+fn a_failed_part_of_the_frameworks_is_repeated_alone() {
+    let folder = std::env::temp_dir().join(format!("cyclescope-parts-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("frameworks")).expect("a folder");
+    let command = folder.join("frameworks/test");
+    let run = |failing: &str| {
+        let text = format!(
+            "#!/bin/sh\necho run \"$@\" >>'{0}/runs'\n\
+             if [ $# -gt 0 ]; then echo 'test result: {failing}; 0 ignored; in frameworks/go'; exit 1; fi\n\
+             echo 'test result: ok. 1 passed; 0 failed; 0 ignored; in frameworks/header, 3 s'\n\
+             echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; in frameworks/go'; exit 1\n",
+            folder.display()
+        );
+        let fails = failing.starts_with("FAILED");
+        write_executable(&command, &if fails { text } else { text.replacen("exit 1; fi", "exit 0; fi", 1) });
+        let built = write_program(&folder, MEASURING) + "\n" + &write_program(&folder, OTHER) + "\n";
+        let output = run_script(&folder, &built, &command.display().to_string());
+        let runs = std::fs::read_to_string(folder.join("runs")).expect("a file");
+        std::fs::remove_file(folder.join("runs")).expect("a file");
+        (output, runs)
+    };
+    let (passes, runs) = run("ok. 1 passed; 0 failed");
+    let (fails, _) = run("FAILED. 0 passed; 1 failed");
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    let text = String::from_utf8_lossy(&passes.stdout);
+    assert!(passes.status.success(), "{passes:?}");
+    assert!(text.contains("\n[repeated] frameworks::go: failed at first, passed when repeated\n"), "{text}");
+    assert_eq!(runs, "run\nrun go\n");
+    require_failure(&fails, &["[repeated] frameworks::go: failed twice"]);
 }

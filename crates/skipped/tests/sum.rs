@@ -5,6 +5,7 @@ use std::process::Command;
 /// Output of a harness with several threads, and of one with a single thread, whose lines break
 /// off.
 const LOG: &str = "\
+     Ran worker-7e28d7b1d13cd907' in 3 s, 2 s of processor time
 running 5 tests
 test figures::figures ... ignored, prints absolute times
 
@@ -19,11 +20,24 @@ test machine::tsc::reads ...
 
 [skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP
 ok
+     Ran cli-0d9775e4958c2e82' in 3 s, 2 s of processor time
+failures:
+
+---- figures::one stdout ----
+failures:
+    figures::one
+    figures::two
+    figures::three
+
 test result: FAILED. 7 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
 [failed] instr-1: not ok 2 - instr runs in ring 0
 [repeated] cli::figures::one: failed at first, passed when repeated
 test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 4 filtered out; finished in 0.01s
 [repeated] cli::figures::two: failed twice
+failed:
+cd '/crate' && env A='1' '/target/cli-0d9775e4958c2e82' --exact figures::two
+make lint
+make: *** [Makefile:20: test] Error 1
 ";
 
 #[test]
@@ -45,10 +59,15 @@ fn a_test_that_was_not_run_counts_as_skipped_with_its_reason() {
         "[skipped] worker::faults::pku: no protection keys",
         "[left out] worker::faults::all: the CPU lacks the feature: FS base",
         "[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP",
+        "[failed] cli::figures::three",
+        "[failed] cli --exact figures::two",
+        "[failed] make lint",
         "[failed] instr-1: not ok 2 - instr runs in ring 0",
         "[repeated] cli::figures::one: failed at first, passed when repeated",
         "[repeated] cli::figures::two: failed twice",
     ] {
         assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{output_text}");
     }
+    // Repeated tests have lines of their own.
+    assert_eq!(lines.iter().filter(|line| line.starts_with("[failed]")).count(), 4, "{output_text}");
 }
