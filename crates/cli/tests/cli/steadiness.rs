@@ -1,7 +1,7 @@
 //! Snippets whose first copy uses up some state have no number, and what the remedy says helps.
 
 use crate::functions::Source;
-use crate::support::{answer, cyclescope, first_with_cost, has, json, measured, value};
+use crate::support::{ATTEMPTS, answer, cyclescope, first_with_cost, has, json, measured, value};
 use serde_json::Value;
 
 /// The words of a remedy's options, such as `--setup 'mov ecx, 3'`.
@@ -129,9 +129,17 @@ fn a_function_whose_further_calls_only_take_another_time_is_named() {
            for (int i = 0; i < 1024; i++) { x = table[p[i] * 32u + (x & 1)]; p[i] = 0; }\n\
            return x; }\n",
     );
-    let line = source.run(&["--contents", "random"], &[5]);
-    let caveats = line["caveats"].as_array().expect("a list");
-    let text = caveats.iter().find(|caveat| caveat["code"] == "not_steady").expect("a caveat")["text"].to_string();
+    // Other load may disturb so many calls that their times say nothing.
+    let steadiness = || {
+        let line = source.run(&["--contents", "random"], &[5]);
+        let caveats = line["caveats"].as_array().expect("a list").clone();
+        let found = caveats.iter().find(|caveat| caveat["code"] == "not_steady");
+        assert!(found.is_some() || caveats.iter().any(|caveat| caveat["code"] == "noisy"), "{line}");
+        found.map(|caveat| caveat["text"].to_string())
+    };
+    let Some(text) = (0..ATTEMPTS).find_map(|_| steadiness()) else {
+        return cyclescope_skipped::report_skipped("the machine is too noisy");
+    };
     assert!(text.contains("the first call after a fresh start takes"), "{text}");
     assert!(text.contains("The counts of instructions are the same"), "{text}");
 }

@@ -95,7 +95,7 @@ pub fn refused(arguments: &[&str], code: i32) -> Value {
 }
 
 /// Number of measurements on a busy machine that may all be too noisy before the test gives up.
-const ATTEMPTS: usize = 5;
+pub const ATTEMPTS: usize = 5;
 
 /// Returns the first measurement that reaches the requested precision. If none does, reports that
 /// the test skips what needs it.
