@@ -65,7 +65,8 @@ fn list_files(folder: &Path) -> Vec<PathBuf> {
 /// Whether a file is only compiled for tests.
 fn is_for_tests(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or_default();
-    name == "tests.rs" || ["frozen_group.rs"].contains(&name) || file.contains("/odd_signatures/")
+    let is_in_folder = ["/tests/", "/odd_signatures/"].iter().any(|folder| file.contains(folder));
+    is_in_folder || ["tests.rs", "frozen_group.rs"].contains(&name)
 }
 
 /// The lines of the code without its tests, which come last, and without comments.
