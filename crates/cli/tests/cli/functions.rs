@@ -4,6 +4,9 @@ use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// Ends the program if a condition is false.
+pub const CHECK: &str = "#define CHECK(x) do { if (!(x)) __builtin_trap(); } while (0)\n";
+
 /// A C file in its own folder.
 pub struct Source {
     folder: tempfile::TempDir,

@@ -4,6 +4,7 @@ mod ab;
 mod all;
 mod background_load;
 mod broken_benchmarks;
+mod call_costs;
 mod calls;
 mod clock;
 mod compare;

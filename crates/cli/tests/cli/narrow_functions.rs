@@ -1,12 +1,10 @@
 //! `run --bits 32` with functions: C and C++ code, object files, libraries and programs.
 
-use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number, value};
+use crate::functions::CHECK;
+use crate::support::{answer, cyclescope, error_text, folder, has, has_for_part, json, number, value};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Ends the program if a condition is false.
-const CHECK: &str = "#define CHECK(x) do { if (!(x)) __builtin_trap(); } while (0)\n";
 
 /// Files with code in a folder of their own.
 struct NarrowFiles {
@@ -63,12 +61,6 @@ impl NarrowFiles {
 fn run(option: &str, file: &Path, more: &[&str], codes: &[i32]) -> Value {
     let file = file.to_str().expect("text");
     json(&[&["run", "--bits", "32", "--quick", option, file], more].concat(), codes)
-}
-
-/// The text and remedy of an error.
-fn error_text(line: &Value) -> String {
-    assert_eq!(line["kind"], "error", "{line}");
-    format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
 }
 
 /// A chain of dependent multiplications, and one of divisions, of as many links as `n`. Nothing in it

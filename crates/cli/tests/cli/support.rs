@@ -87,6 +87,12 @@ pub fn measured(arguments: &[&str]) -> Value {
     line
 }
 
+/// The text and remedy of an error.
+pub fn error_text(line: &Value) -> String {
+    assert_eq!(line["kind"], "error", "{line}");
+    format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
+}
+
 /// A failure of `run` with this exit code.
 pub fn refused(arguments: &[&str], code: i32) -> Value {
     let line = json(&[&["run"], arguments].concat(), &[code]);
