@@ -134,7 +134,7 @@ fn interrupted_survey_prints_the_resume_command() {
 #[test]
 fn file_has_only_one_writer() {
     let (_folder, path) = file();
-    let mut running = Running::start(&[&["instr", "--quick"], LONG, &["--out", &path]].concat());
+    let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&path, 1);
     for option in ["--out", "--resume"] {
         let answer = run_program(&["nop", option, &path]);
