@@ -143,7 +143,7 @@ fn a_cut_file_is_completed() {
     let expected = ["machine", "ports", "ports", "ports.classes"];
     assert_eq!(kinds(&whole), expected);
     let ends: Vec<usize> = whole.match_indices('\n').map(|(end, _)| end + 1).collect();
-    for cut in [ends[1] + 9, whole.len() - 1, whole.len()] {
+    for cut in [ends[0], ends[1] + 9, whole.len() - 1, whole.len()] {
         std::fs::write(&path, &whole[..cut]).expect("a file");
         let resumed = answer(&mut cyclescope(&["ports", "--json", "--resume", &path]));
         assert!(matches!(resumed.code, Some(0 | 5)), "{cut}: {resumed:?}");

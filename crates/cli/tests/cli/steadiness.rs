@@ -129,7 +129,7 @@ fn a_function_whose_further_calls_only_take_another_time_is_named() {
            for (int i = 0; i < 1024; i++) { x = table[p[i] * 32u + (x & 1)]; p[i] = 0; }\n\
            return x; }\n",
     );
-    // Other load may disturb so many calls that their times say nothing.
+    // Beside other load, the times of calls may say nothing.
     let steadiness = || {
         let line = source.run(&["--contents", "random"], &[5]);
         let caveats = line["caveats"].as_array().expect("a list").clone();
