@@ -119,6 +119,7 @@ fn a_failed_measurement_is_repeated_once_and_named() {
     assert_eq!(runs, "run\nrun --exact one::fails\n");
     let (output, runs) = run_tests("fails", [TestProgram { failures: 2, ..MEASURING }, OTHER]);
     require_failure(&output, &["[repeated] cli::one::fails: failed twice"]);
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n[failed] cli --exact one::fails\n"), "{output:?}");
     assert_eq!(runs.lines().count(), 2);
 }
 
