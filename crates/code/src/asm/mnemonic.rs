@@ -93,10 +93,13 @@ fn build_table(mode: CodeMode) -> PatternTable {
     table
 }
 
+/// Adds patterns to those of a name.
 fn add_patterns(table: &mut PatternTable, name: &str, patterns: &[MnemonicPattern]) {
     match table.get_mut(name) {
         Some(known) => known.extend_from_slice(patterns),
-        None => drop(table.insert(name.to_string(), patterns.to_vec())),
+        None => {
+            table.insert(name.to_string(), patterns.to_vec());
+        }
     }
 }
 
