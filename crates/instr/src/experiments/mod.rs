@@ -6,6 +6,7 @@ mod chain_turns;
 mod constant_screening;
 pub(crate) mod counted_programs;
 pub mod experiment;
+mod filler_check;
 pub mod filler_curves;
 pub mod form_counter;
 pub(crate) mod form_measurement;

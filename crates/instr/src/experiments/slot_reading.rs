@@ -15,12 +15,17 @@ pub struct SlotReading {
     /// The same without the instances, if these need other instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Vec<f64>>,
+    /// Core cycles of an iteration in layouts where fillers alone took another time than on the scale.
+    /// They count no slots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<f64>,
 }
 
 impl SlotReading {
     /// Adds the layouts of another reading of the same body.
     pub(crate) fn add_layouts(&mut self, other: SlotReading) {
         self.cycles.extend(other.cycles);
+        self.disturbed.extend(other.disturbed);
         if let Some(control) = &mut self.control {
             control.extend(other.control.unwrap_or_default());
         }

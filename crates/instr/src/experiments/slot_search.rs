@@ -7,12 +7,13 @@
 
 use super::branch::is_branch;
 use super::experiment::FormExperiment;
+use super::filler_check::FillerCheck;
 use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST};
 use super::form_plan::FormPlan;
 use super::program_reading::ProgramReading;
-use super::slot_judgement::{SMALL_SLOTS, SlotJudgement, SlotVerdict};
+use super::slot_judgement::{SMALL_SLOTS, SlotJudgement, SlotVerdict, is_disturbed};
 use super::slot_reading::SlotReading;
-use super::timing::LoopedProgram;
+use super::timing::{LoopedProgram, ProgramTiming};
 use crate::bodies::balance::balance_instance;
 use crate::bodies::slot_body::{SlotBody, SlotShape};
 use crate::bodies::slot_filler::SlotFiller;
@@ -210,8 +211,11 @@ impl FormMeasurement<'_> {
         width: f64,
         random: &mut Random,
     ) -> Result<Vec<SlotReading>, RunError> {
+        let Some(first) = shapes.first() else { return Ok(Vec::new()) };
+        let slots = first.copies * (first.fillers + 1);
+        let Some(check) = FillerCheck::new(self.filler_curves, slots, first.vex) else { return Ok(Vec::new()) };
         let mut bodies = Vec::new();
-        let mut programs: Vec<LoopedProgram> = Vec::new();
+        let mut programs = vec![check.build_program(self.timer, self.choose_call_cycles(slots as f64))];
         for shape in shapes {
             let Some(body) = SlotBody::new(&self.plan.anatomy, *shape) else { continue };
             let Some(experiment) = self.plan.slot_experiment(&body.period, &body.init, *shape) else { continue };
@@ -224,17 +228,16 @@ impl FormMeasurement<'_> {
             bodies.push((*shape, body.extra, control.is_some()));
         }
         let timings = self.time_layouts(executor, &programs, layouts, random)?;
-        let mut readings = (0..programs.len()).map(|at| {
-            let mut reading = ProgramReading::default();
-            timings.iter().for_each(|layout| reading.add_rate_layout(&layout[at]));
-            reading.cycles
-        });
-        let mut take = || readings.next().expect("each program has a reading");
-        let read = |(shape, extra, has_control): (SlotShape, usize, bool)| SlotReading {
-            shape,
-            extra,
-            cycles: take(),
-            control: has_control.then(&mut take),
+        let lost: Vec<Option<f64>> = timings.iter().map(|layout| check.find_lost_share(&layout[0])).collect();
+        let mut timed = 1..programs.len();
+        let mut take = |shape: SlotShape| {
+            let at = timed.next().expect("each program has a timing");
+            read_layouts(&timings, at, |layout| lost[layout].is_none_or(|lost| is_disturbed(shape.fillers, lost)))
+        };
+        let read = |(shape, extra, has_control): (SlotShape, usize, bool)| {
+            let [cycles, disturbed] = take(shape);
+            let control = has_control.then(|| take(shape)).map(|[cycles, _]| cycles);
+            SlotReading { shape, extra, cycles, control, disturbed }
         };
         Ok(bodies.into_iter().map(read).collect())
     }
@@ -248,6 +251,15 @@ impl FormMeasurement<'_> {
         let loops = ((call / 4.0 / cycles) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
         LoopedProgram { loops, ..self.prepare_program(experiment, usize::MAX) }
     }
+}
+
+/// Core cycles of an iteration of a program in layouts that fit the scale, and in disturbed ones.
+fn read_layouts(timings: &[Vec<ProgramTiming>], program: usize, is_disturbed: impl Fn(usize) -> bool) -> [Vec<f64>; 2] {
+    let mut readings = [ProgramReading::default(), ProgramReading::default()];
+    for (layout, timings) in timings.iter().enumerate() {
+        readings[usize::from(is_disturbed(layout))].add_rate_layout(&timings[program]);
+    }
+    readings.map(|reading| reading.cycles)
 }
 
 /// Whether each instance has other instructions around it whose slots can't be subtracted.
@@ -270,7 +282,7 @@ pub(crate) fn may_change_neighbours(plan: &FormPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::filler_curves::FillerCurves;
+    use super::super::filler_curves::{FillerCurve, FillerCurves};
     use super::super::survey_effort::SurveyEffort;
     use super::super::timing::ProgramTimer;
     use super::*;
@@ -279,6 +291,7 @@ mod tests {
     use cyclescope_code::asm::CodeMode;
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
+    use cyclescope_sim::{CoreModel, Scenario, SimulatedCore};
 
     fn plan(name: &str) -> FormPlan {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
@@ -319,6 +332,33 @@ mod tests {
         };
         assert_eq!((call(2.0, 24.0), call(26.0, 1_000.0)), (CALL_CYCLES_LEAST, CALL_CYCLES_MOST));
         assert!((call(26.0, 48.0) / 26.0 - 480.0).abs() < 1e-9, "a tenth of a slot is worth a step");
+    }
+
+    #[test]
+    fn layouts_that_do_not_fit_the_scale_count_no_slots() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let model = CoreModel { width: 6, integer_ports: 5, ..CoreModel::from_seed(1) };
+        let mut core = SimulatedCore::with_scenario(model, Scenario { step: 2, ..Scenario::default() }, 5);
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        let timer = ProgramTimer::new(clock, 2.0, 3.0, CodeMode::Bits64);
+        let mut random = Random::new(3);
+        let scale = FillerCurves::measure(&timer, &mut core, &Machine::detect().features, &mut random).unwrap();
+        let mut count = |factor: f64| {
+            let mut curves: Vec<FillerCurve> = scale.clone().into();
+            curves.iter_mut().flat_map(|curve| &mut curve.points).for_each(|point| point.1 *= factor);
+            let filler_curves = FillerCurves::from(curves);
+            let effort = SurveyEffort::FULL;
+            let form =
+                FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[], filler_curves: &filler_curves };
+            let attempt = SlotAttempt { number: 0, slots: 1, all_numbers: false };
+            let shapes = form.list_shapes(attempt, &[SlotFiller::ZeroIdiom], false, 1.0, 6.0);
+            let readings = form.time_shapes(&mut core, &shapes, 2, 1.0, 6.0, &mut random).unwrap();
+            assert_eq!(readings.len(), 2);
+            readings.iter().map(|reading| (reading.cycles.len(), reading.disturbed.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(count(1.0), [(2, 0); 2]);
+        assert_eq!(count(0.96), [(0, 2); 2], "something else used the core beside the bodies");
+        assert_eq!(count(1.04), [(0, 2); 2], "something else used the core while the scale was measured");
     }
 
     #[test]

@@ -28,7 +28,12 @@ impl RowAnalysis<'_> {
             if serialises && matches!(obstacle, Some(SlotObstacle::Slow(_))) {
                 return Some(DispatchSlots::serialising());
             }
-            let why = obstacle.map_or("no body gave a figure".to_string(), SlotObstacle::describe);
+            let disturbed = readings.iter().any(|reading| !reading.disturbed.is_empty());
+            let without = match disturbed {
+                true => "fillers alone took another time in each layout than before: something else used the core",
+                false => "no body gave a figure",
+            };
+            let why = obstacle.map_or(without.to_string(), SlotObstacle::describe);
             return Some(DispatchSlots::without_figure(why));
         };
         let SlotJudgement { verdict, slots, whole, agreeing, needs_group_test } = judgement;
@@ -110,6 +115,7 @@ mod tests {
                 extra: 0,
                 cycles: vec![(4.0 * (fillers as f64 + slots) + 1.0) / WIDTH; 3],
                 control: None,
+                disturbed: Vec::new(),
             })
         });
         let first = ProgramReading { slots: bodies.collect(), ..ProgramReading::default() };
