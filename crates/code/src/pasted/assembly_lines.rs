@@ -1,8 +1,8 @@
 //! The statements of assembly text: labels, directives and instructions, each with its place.
 
 use super::directives::{Directive, other_mode_error};
-use super::foreign_text::begins_with_instruction;
 use super::functions::is_end_text;
+use super::instruction_text::begins_with_instruction;
 use super::pasted_text::DroppedLine;
 use super::semicolons::SemicolonMeaning;
 use super::text_words::{first_word, is_name_character, names_in, position_in, split_statements, strip_comment};

@@ -9,8 +9,8 @@
 //! The addresses must count the bytes, in hexadecimal or octal. Characters behind the bytes must be
 //! those of the bytes. Without either, a text is no dump.
 
-use super::foreign_text::looks_like_instruction;
 use super::hex_text::new_region;
+use super::instruction_text::looks_like_instruction;
 use super::listing_line::take_address;
 use super::pasted_text::PastedText;
 use super::text_words::line_start;

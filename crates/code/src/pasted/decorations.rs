@@ -3,58 +3,16 @@
 //! Lines keep their numbers. What stands in front of code becomes blanks, so that columns stay too.
 //! A mark is removed only if all lines with content have it.
 
-use super::directives::Directive;
-use super::foreign_text::{begins_with_instruction, looks_like_instruction};
+use super::instruction_text::{begins_with_instruction, looks_like_instruction};
+use super::line_marks::{strip_arrow, strip_bullets, strip_diff, strip_ends, strip_marks, strip_numbers, strip_quotes};
 use super::listing_line::begins_like_code_line;
+use super::markup::{blank_elements, is_fence, replace_characters, strip_backticks, strip_colors, strip_links};
 use super::pasted_text::DroppedLine;
-use super::text_words::{first_word, line_start};
+use super::text_words::{first_word, has_content};
 use cyclescope_core::error::BadSnippet;
 
-/// Characters of typesetting, and what they stand for.
-const TYPESET: [(char, char); 9] = [
-    ('\u{2212}', '-'),
-    ('\u{2013}', '-'),
-    ('\u{2018}', '\''),
-    ('\u{2019}', '\''),
-    ('\u{201c}', '"'),
-    ('\u{201d}', '"'),
-    ('\u{ff0c}', ','),
-    ('\u{ff1b}', ';'),
-    ('\u{a0}', ' '),
-];
-/// Characters that nobody sees.
-const INVISIBLE: [char; 6] = ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}', '\u{ad}'];
-/// Entities of HTML that occur in code.
-const ENTITIES: [(&str, &str); 7] =
-    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&#x27;", "'"), ("&nbsp;", " "), ("&amp;", "&")];
-/// Elements of HTML around code.
-const ELEMENTS: [&str; 7] = ["pre", "code", "br", "div", "span", "p", "samp"];
 /// Prompts of debuggers and shells, with a command after them.
 const PROMPTS: [&str; 8] = ["(gdb)", "(lldb)", "(rr)", "julia>", "pwndbg>", "gef\u{27a4}", "$ ", "# objdump "];
-
-/// What begins or ends a block of code in a markup language, in small letters.
-const FENCES: [&str; 18] = [
-    "```",
-    "~~~",
-    "\\begin{",
-    "\\end{",
-    "{code",
-    "{noformat",
-    "[code",
-    "[/code",
-    "#+begin_",
-    "#+end_",
-    ".. code",
-    "[source",
-    ".. highlight",
-    "<!--",
-    "{%",
-    "<details",
-    "<summary",
-    "</details",
-];
-/// Fewest lines that show a mark in front of each.
-const MARKED_LINES_LEAST: usize = 3;
 
 /// Most marks of quoted mail in front of a line.
 const QUOTES_MOST: usize = 16;
@@ -109,132 +67,6 @@ pub(super) fn strip_decorations(text: &str) -> Result<PlainText, BadSnippet> {
     Ok(PlainText { text: lines.join("\n"), dropped })
 }
 
-fn replace_characters(text: &str) -> String {
-    let replace = |c: char| TYPESET.iter().find(|(typeset, _)| *typeset == c).map_or(c, |(_, plain)| *plain);
-    text.chars().filter(|c| !INVISIBLE.contains(c)).map(replace).collect()
-}
-
-/// Removes the escape sequences that color a terminal.
-fn strip_colors(text: &str) -> String {
-    let mut parts = text.split("\u{1b}[");
-    let mut plain = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        let end = part.find(|c: char| c.is_ascii_alphabetic());
-        plain.push_str(end.map_or("", |end| &part[end + 1..]));
-    }
-    plain
-}
-
-/// Replaces HTML's entities, and its elements by blanks.
-fn blank_elements(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    // A function may have the name of an element.
-    let has_elements = text.contains("</");
-    while let Some(at) = rest.find('<').filter(|_| has_elements) {
-        plain.push_str(&rest[..at]);
-        let name = rest[at + 1..].trim_start_matches('/');
-        let name = &name[..name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len())];
-        let after = &rest[at + 1..];
-        let end = after.find(['>', '<', '\n']).filter(|end| after[*end..].starts_with('>'));
-        let length = match end {
-            Some(end) if ELEMENTS.contains(&name.to_ascii_lowercase().as_str()) => end + 2,
-            _ => 0,
-        };
-        match length {
-            0 => plain.push('<'),
-            _ => plain.push_str(&" ".repeat(rest[at..at + length].chars().count())),
-        }
-        rest = &rest[at + length.max(1)..];
-    }
-    plain.push_str(rest);
-    for (entity, character) in ENTITIES {
-        if plain.contains(entity) {
-            plain = plain.replace(entity, character);
-        }
-    }
-    plain
-}
-
-/// Whether a line begins or ends a block of code in a markup language.
-fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    if line.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return false;
-    }
-    let line = line.to_ascii_lowercase();
-    FENCES.iter().any(|fence| line.starts_with(fence))
-}
-
-/// Replaces what `cat -A` writes for tabs and ends of lines.
-fn strip_ends(lines: &mut [String]) {
-    let mut filled = lines.iter().filter(|line| has_content(line));
-    if lines.len() < MARKED_LINES_LEAST || !filled.all(|line| line.ends_with('$')) {
-        return;
-    }
-    for line in lines {
-        *line = line.strip_suffix('$').unwrap_or(line).replace("^I", "\t");
-    }
-}
-
-/// Replaces links of Markdown, `[code](https://…)`, by their texts.
-fn strip_links(line: &mut String) {
-    while let Some(middle) = line.find("](http") {
-        let Some(open) = line[..middle].rfind('[') else { return };
-        let Some(close) = line[middle..].find(')') else { return };
-        line.replace_range(middle..=middle + close, "");
-        line.replace_range(open..=open, " ");
-    }
-}
-
-/// Blanks what stands in front of each line in the same way, such as a file's name of grep or the
-/// mark of a comment, and grep's numbers of lines, if code is behind it.
-fn strip_marks(lines: &mut [String]) {
-    let filled: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| has_content(line)).collect();
-    if filled.len() < MARKED_LINES_LEAST {
-        return;
-    }
-    let is_code = |text: &str| looks_like_instruction(text) || begins_like_code_line(text.trim_start());
-    let shared = filled.iter().fold(filled[0], |shared, line| {
-        let differs = shared.bytes().zip(line.bytes()).position(|(one, other)| one != other);
-        let mut end = differs.unwrap_or(shared.len().min(line.len()));
-        while !shared.is_char_boundary(end) {
-            end -= 1;
-        }
-        &shared[..end]
-    });
-    // The mark ends with a character that is in no name. A comment of NASM may be an instruction
-    // that someone left out.
-    let ends = |c: char| !c.is_alphanumeric() && !"_%$([{<.".contains(c);
-    let end = shared.char_indices().rfind(|(_, c)| ends(*c)).map_or(0, |(at, c)| at + c.len_utf8());
-    let length = shared[..end].trim_end().len();
-    // A comment that has addresses is a listing of SBCL.
-    let begins_codes = |line: &&&str| begins_like_code_line(line[length..].trim_start());
-    let is_listing = shared.starts_with(';') && filled.iter().filter(begins_codes).count() >= MARKED_LINES_LEAST;
-    let is_mark = is_listing
-        || shared[..length].ends_with(|c: char| !c.is_alphanumeric())
-            && !shared.trim_start().starts_with([';', '{', '<', '"', '|']);
-    if is_mark && filled.iter().any(|line| is_code(&line[length..])) && !filled.iter().any(|line| is_code(line)) {
-        for line in lines.iter_mut().filter(|line| has_content(line)) {
-            let blanks = " ".repeat(line[..length].chars().count());
-            line.replace_range(..length, &blanks);
-        }
-        return;
-    }
-    // `118:` in a line that grep found, and `119-` around it. A number and a colon may be a label.
-    let number_length = |line: &str| {
-        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-        let code = line[digits..].strip_prefix([':', '-'])?.trim_start();
-        let fits = code.is_empty() || begins_like_code_line(code) || code.ends_with(':');
-        (digits > 0 && fits).then_some(digits + 1)
-    };
-    let lengths: Option<Vec<usize>> = filled.iter().map(|line| number_length(line)).collect();
-    let Some(lengths) = lengths.filter(|_| filled.iter().any(|line| line.matches(':').count() > 1)) else { return };
-    for (line, length) in lines.iter_mut().filter(|line| has_content(line)).zip(lengths) {
-        line.replace_range(..length, &" ".repeat(length));
-    }
-}
-
 /// Whether a line is a command after a prompt.
 fn is_prompt(line: &str) -> bool {
     let line = line.trim_start();
@@ -245,114 +77,6 @@ fn is_prompt(line: &str) -> bool {
     // radare2: `[0x00401110]> pi 8`.
     let is_radare = line.starts_with("[0x") && line.contains("]> ");
     is_windbg || is_radare || PROMPTS.iter().any(|prompt| line.starts_with(prompt))
-}
-
-fn has_content(line: &str) -> bool {
-    !line.trim().is_empty()
-}
-
-/// Blanks the `>` of quoted mail. Returns whether there were any.
-fn strip_quotes(lines: &mut [String]) -> bool {
-    let is_quoted = |line: &String| line.trim_start().starts_with('>');
-    let is_introduction = |line: &String| line.trim_end().ends_with("wrote:");
-    let mut filled = lines.iter().filter(|line| has_content(line));
-    if !lines.iter().any(is_quoted) || !filled.all(|line| is_quoted(line) || is_introduction(line)) {
-        return false;
-    }
-    for line in lines.iter_mut() {
-        match is_quoted(line) {
-            true => *line = line.replacen('>', " ", 1),
-            false => line.clear(),
-        }
-    }
-    true
-}
-
-/// Blanks the marks of a list.
-fn strip_bullets(lines: &mut [String]) {
-    for mark in ["* ", "- ", "\u{2022} "] {
-        let is_item = |line: &String| line.trim_start().strip_prefix(mark).is_some_and(begins_with_instruction);
-        let mut filled = lines.iter().filter(|line| has_content(line)).peekable();
-        if filled.peek().is_some() && filled.all(is_item) {
-            for line in lines.iter_mut() {
-                *line = line.replacen(mark, "  ", 1);
-            }
-        }
-    }
-}
-
-/// Length of a line's number with the character after it, if the rest may be code.
-fn number_length(line: &str, number: usize) -> Option<usize> {
-    let blanks = line.len() - line.trim_start().len();
-    let digits = number.to_string();
-    let rest = line[blanks..].strip_prefix(&digits)?;
-    let marked = rest.trim_start().strip_prefix(['.', '|', ')', '\u{2502}']);
-    let code = match marked {
-        Some(code) => code,
-        None if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest,
-        None => return None,
-    };
-    let text = code.trim();
-    let is_code = text.is_empty()
-        || text.starts_with(['#', ';', '<'])
-        || text.ends_with(':')
-        || begins_like_code_line(text)
-        || begins_with_instruction(text)
-        || Directive::parse(text).is_some();
-    is_code.then_some(line.len() - code.len())
-}
-
-/// Blanks the line numbers of an editor: they count all lines.
-fn strip_numbers(lines: &mut [String]) {
-    let mut filled = lines.iter().enumerate().filter(|(_, line)| has_content(line));
-    let Some((first, line)) = filled.next() else { return };
-    let digits: String = line.trim_start().chars().take_while(char::is_ascii_digit).collect();
-    let Ok(start) = digits.parse::<usize>() else { return };
-    let number = |index: usize| start.saturating_add(index - first);
-    let last = filled.next_back().map_or(first, |(index, _)| index);
-    if last == first {
-        return;
-    }
-    let lengths: Option<Vec<usize>> = (first..=last).map(|index| number_length(&lines[index], number(index))).collect();
-    for (line, length) in lines[first..=last].iter_mut().zip(lengths.unwrap_or_default()) {
-        let blanks = " ".repeat(line[..length].chars().count());
-        line.replace_range(..length, &blanks);
-    }
-}
-
-/// Blanks the marks of a diff.
-fn strip_diff(lines: &mut [String], dropped: &mut Vec<DroppedLine>) -> Result<(), BadSnippet> {
-    const HEADERS: [&str; 5] = ["diff ", "index ", "--- ", "+++ ", "@@"];
-    let is_header = |line: &str| HEADERS.iter().any(|header| line.starts_with(header));
-    let marks = |line: &str, mark: char| {
-        let code = line.strip_prefix(mark).map(str::trim);
-        let is_code = |code: &str| begins_with_instruction(code) || code.ends_with(':') || begins_like_code_line(code);
-        !is_header(line) && code.is_some_and(is_code)
-    };
-    let is_diff = |line: &String| {
-        !has_content(line) || is_header(line) || line.starts_with([' ', '\t', '+', '-']) || line.starts_with("\\ No")
-    };
-    let added = lines.iter().any(|line| marks(line, '+'));
-    let removed = lines.iter().position(|line| marks(line, '-'));
-    if !(added || removed.is_some()) || !lines.iter().all(is_diff) {
-        return Ok(());
-    }
-    if let Some(at) = removed {
-        let what = "this is a diff, which holds two versions of the code";
-        let remedy = "delete the lines that begin with `-`, or those that begin with `+` and each `-`";
-        return Err(line_start(at as u32 + 1).error_expecting(what, remedy));
-    }
-    for (number, line) in (1..).zip(lines) {
-        match is_header(line) || line.starts_with('\\') {
-            true => {
-                dropped.push(DroppedLine::new_noise(number, line, "it is not code"));
-                line.clear();
-            }
-            false if line.starts_with('+') => line.replace_range(..1, " "),
-            false => {}
-        }
-    }
-    Ok(())
 }
 
 /// Clears the source line that cargo-show-asm writes under `// file.rs:3`.
@@ -366,24 +90,6 @@ fn strip_sources(lines: &mut [String], dropped: &mut Vec<DroppedLine>) {
             dropped.push(DroppedLine::new_noise(index as u32 + 1, &lines[index], "it is source code"));
             lines[index].clear();
         }
-    }
-}
-
-/// Blanks an arrow in front of an instruction, which marks the line of interest.
-fn strip_arrow(line: &mut String) {
-    const ARROWS: [&str; 7] = ["\u{2192}", "\u{25ba}", "\u{25b6}", "\u{279c}", "=>", "-->", "->"];
-    let blanks = line.len() - line.trim_start().len();
-    let Some(arrow) = ARROWS.iter().find(|arrow| line[blanks..].starts_with(**arrow)) else { return };
-    let end = blanks + arrow.len();
-    if looks_like_instruction(&line[end..]) {
-        line.replace_range(blanks..end, &" ".repeat(arrow.chars().count()));
-    }
-}
-
-/// Blanks the backticks around code in a table or a message.
-fn strip_backticks(line: &mut String) {
-    if line.split('`').skip(1).step_by(2).any(begins_with_instruction) && line.matches('`').count().is_multiple_of(2) {
-        *line = line.replace('`', " ");
     }
 }
 

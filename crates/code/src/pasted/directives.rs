@@ -1,6 +1,6 @@
 //! Directives of assemblers, and what they mean for a snippet.
 
-use super::foreign_text::{NARROW_CODE, WIDE_CODE};
+use super::other_machine::{NARROW_CODE, WIDE_CODE};
 use super::text_words::{first_word, line_start, split_statements, strip_comment};
 use crate::asm::{CodeMode, InstructionSyntax};
 use cyclescope_core::error::BadSnippet;

@@ -5,7 +5,7 @@
 //!              "imul %%rsi, %%rax");
 //! ```
 
-use super::foreign_text::begins_with_instruction;
+use super::instruction_text::begins_with_instruction;
 use super::text_words::line_start;
 use cyclescope_core::error::BadSnippet;
 

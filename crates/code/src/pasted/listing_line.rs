@@ -1,7 +1,7 @@
 //! Lines of a listing: addresses, bytes and instructions.
 
 use super::dialect::assembles_in_any_mode;
-use super::foreign_text::looks_like_instruction;
+use super::instruction_text::looks_like_instruction;
 use super::text_words::first_word;
 use crate::asm::{self, ALL_MODES};
 use iced_x86::{Decoder, DecoderOptions};

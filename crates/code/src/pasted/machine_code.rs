@@ -1,11 +1,11 @@
 //! Regions whose listing has the bytes: the bytes are the code, and the text must agree.
 
 use super::dialect::CodeDialect;
-use super::foreign_text::{NARROW_CODE, NARROW_PUSH, is_narrow_push};
 use super::functions::{
     CALL_BYTES, RETURN_DROPPED, call_function, is_padding_after_end, is_plain_return, middle_return_error,
 };
 use super::listing_line::CodeLine;
+use super::other_machine::{NARROW_CODE, NARROW_PUSH, is_narrow_push};
 use super::pasted_text::{DroppedLine, RegionCode};
 use super::runtime_text::mark_hexadecimal;
 use super::text_words::position_in;

@@ -24,12 +24,18 @@ mod foreign_text;
 mod functions;
 mod hex_text;
 mod inline_assembly;
+mod instruction_text;
+mod line_marks;
+mod listed_assembly;
 mod listing_line;
 mod listing_reader;
 mod listings;
 mod machine_code;
 mod markers;
+mod markup;
+mod other_machine;
 mod pasted_text;
+mod place_labels;
 mod placed_text;
 mod records;
 mod runtime_text;
@@ -110,7 +116,7 @@ fn read_code(text: &str, dialect: CodeDialect, data: Option<&SnippetData>) -> Re
     let inline = inline_assembly::read_inline_assembly(&lines)?;
     let plain = inline.unwrap_or(plain);
     let lines: Vec<&str> = plain.lines().collect();
-    foreign_text::refuse_other_machine(&lines, dialect.mode)?;
+    other_machine::refuse_other_machine(&lines, dialect.mode)?;
     if let Some(found) = byte_dump::read_byte_dump(&lines, dialect.mode)? {
         return Ok(found);
     }

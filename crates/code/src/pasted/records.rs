@@ -9,7 +9,7 @@
 //!
 //! Each record becomes a line of a listing. A format is the names of its fields.
 
-use super::foreign_text::looks_like_instruction;
+use super::instruction_text::looks_like_instruction;
 use std::fmt::Write;
 
 /// Names of the field that has the instruction. The first one that a record has counts.

@@ -2,7 +2,7 @@
 //!
 //! BenchmarkDotNet writes all numbers in hexadecimal, without a prefix or suffix: `add rsp,28`.
 
-use super::foreign_text::begins_with_instruction;
+use super::instruction_text::begins_with_instruction;
 use super::text_words::is_name_character;
 
 /// Sizes of references in .NET, and their name elsewhere.

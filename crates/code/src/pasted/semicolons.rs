@@ -5,7 +5,7 @@
 //! start of a line. If neither occurs, a text of several lines in Intel syntax has two meanings.
 
 use super::dialect::CodeDialect;
-use super::foreign_text::{begins_like_operand, is_instruction_name};
+use super::instruction_text::{begins_like_operand, is_instruction_name};
 use super::text_words::{first_word, names_in, position_in, require_count, split_statements, strip_comment};
 use crate::asm::{self, InstructionSyntax, TextPosition};
 use cyclescope_core::error::BadSnippet;

@@ -50,6 +50,10 @@ pub(super) fn require_count(instructions: usize) -> Result<(), BadSnippet> {
     Err(line_start(1).error_expecting(message, SHORTEN))
 }
 
+pub(super) fn has_content(line: &str) -> bool {
+    !line.trim().is_empty()
+}
+
 /// The line's first word in lower case.
 pub(super) fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase()

@@ -13,8 +13,8 @@
 //! by the reader of all listings.
 
 use crate::pasted::dialect::assembles_in_any_mode;
-use crate::pasted::foreign_text::begins_with_instruction;
 use crate::pasted::functions::is_return_text;
+use crate::pasted::instruction_text::begins_with_instruction;
 use crate::pasted::listing_line::{
     CodeLine, ListingFormat, ListingLine, is_name_of, is_one_instruction, take_address, take_byte_pairs, take_byte_word,
 };

@@ -11,7 +11,7 @@
 //! All lines decide what a column is: addresses rise by the length of an instruction, and bytes are
 //! one instruction a line. A table with two instructions in a line is none of these.
 
-use crate::pasted::foreign_text::{begins_like_operand, is_instruction_name, is_prefix, looks_like_instruction};
+use crate::pasted::instruction_text::{begins_like_operand, is_instruction_name, is_prefix, looks_like_instruction};
 use crate::pasted::listing_line::{
     CodeLine, ListingFormat, ListingLine, cut_tail, has_instruction_inside, is_name_of, is_one_instruction,
     take_address, take_byte_pairs, take_byte_word,

@@ -6,7 +6,7 @@
 //!   main.go:3  0x47a745  31c9  XORL CX, CX
 //! ```
 
-use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::instruction_text::begins_with_instruction;
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "go tool objdump", read: read_lines };

@@ -5,7 +5,7 @@
 //!     1139:  55                     push   %rbp
 //! ```
 
-use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::instruction_text::begins_with_instruction;
 use crate::pasted::listing_line::{
     CodeLine, ListingFormat, ListingLine, parse_after_address, parse_header, take_address, take_byte_pairs,
 };

@@ -6,7 +6,7 @@
 //!              ↑ jne  10
 //! ```
 
-use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::instruction_text::begins_with_instruction;
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, parse_header, take_address, take_byte_pairs};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", read: read_lines };

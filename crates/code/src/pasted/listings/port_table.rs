@@ -4,7 +4,7 @@
 //! |   1      |     | 0.5  0.5 | 0.5  0.5 |      | add rax, 0x8
 //! ```
 
-use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::instruction_text::begins_with_instruction;
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "table of ports", read: read_lines };
