@@ -8,24 +8,17 @@
 //! 5. The maps that agree with all bounds are the answer. Each part of the map whose classes share
 //!    no ports with others has its own.
 
+pub use crate::class_findings::{ClassFindings, ClassMix, ComparedForm, PortClass, SharingComponent};
+pub use crate::mix_source::{MixSource, time_singles};
+
 use crate::class_set::ClassSet;
-use crate::map_search::{MapSolutions, find_maps};
-use crate::port_map::PortGroup;
+use crate::map_search::{MapSolutions, find_maps, relax_bounds};
+use crate::mix_source::list_times;
 use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, UnionStanding, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
 use std::collections::BTreeMap;
-
-/// Times mixes of the forms of one list.
-pub trait MixSource {
-    /// The time of each mix, in their order.
-    ///
-    /// # Errors
-    ///
-    /// If the executor fails or the follower stops the study.
-    fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason>;
-}
 
 /// The core cycles that each of two candidates would take alone, in mixes that compare them.
 const EQUAL_CYCLES: [[usize; 2]; 3] = [[4, 4], [4, 2], [2, 4]];
@@ -35,14 +28,10 @@ const PAIR_CYCLES: [[usize; 2]; 7] = [[4, 1], [1, 4], [4, 2], [2, 4], [4, 3], [3
 const AGAIN_CYCLES: [[usize; 2]; 4] = [[5, 5], [6, 6], [6, 3], [3, 6]];
 /// The same for three classes.
 const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
-/// Upper limit of pairs of bounds that are left out.
-const RELAXED_MOST: usize = 500;
 /// Upper limit of triples.
 const TRIPLES_MOST: usize = 600;
 /// Most repeats of the mixes of classes without a single map.
 const REPEATS: usize = 2;
-/// Copies of a form that is timed alone.
-const SINGLE_COPIES: usize = 12;
 /// A rate is a whole number if it is as near to one as this share.
 const WHOLE_SHARE: f64 = 0.025;
 
@@ -55,121 +44,12 @@ pub struct CandidateForm {
     pub ports: u32,
 }
 
-/// Forms of one µop with the same ports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortClass {
-    /// Number of ports.
-    pub ports: u32,
-    /// The forms. The first one is in the mixes of the class.
-    pub members: Vec<usize>,
-}
-
-/// A timed mix of classes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClassMix {
-    /// The classes.
-    pub classes: ClassSet,
-    /// The mix.
-    pub mix: Mix,
-    /// Each class and its number of µops.
-    pub counts: Vec<(usize, f64)>,
-    /// The time.
-    pub time: MixTime,
-}
-
-/// A timed mix of a form with the first one of its class.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComparedForm {
-    /// The form.
-    pub form: usize,
-    /// The mix.
-    pub mix: Mix,
-    /// The time.
-    pub time: MixTime,
-}
-
-impl ClassMix {
-    fn reading(&self, usual_error: f64) -> MixReading {
-        MixReading::new(self.counts.clone(), &self.time, usual_error)
-    }
-}
-
-/// Classes that share ports with each other and with no others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SharingComponent {
-    /// The classes.
-    pub classes: ClassSet,
-    /// Whether the core steers µops to ports with less work. Otherwise slow mixes only show which
-    /// classes have a port in common.
-    pub steered: bool,
-    /// The maps.
-    pub solutions: MapSolutions,
-    /// Classes without a map.
-    pub odd: ClassSet,
-    /// Unions whose upper bounds contradict others, and do not count.
-    pub contradictions: Vec<ClassSet>,
-}
-
-impl SharingComponent {
-    /// The different sets of port groups that the maps give a class.
-    pub fn list_own_sets(&self, class: usize) -> Vec<Vec<PortGroup>> {
-        let mut sets: Vec<Vec<PortGroup>> =
-            self.solutions.maps.iter().map(|map| map.list_own_groups(class).collect()).collect();
-        sets.sort();
-        sets.dedup();
-        sets
-    }
-
-    /// Whether a slow mix of a class contradicts others.
-    pub fn is_contradicted(&self, class: usize) -> bool {
-        self.contradictions.iter().any(|classes| classes.contains(class))
-    }
-
-    /// Whether all maps agree about a class.
-    pub fn is_certain(&self, class: usize) -> bool {
-        let is_alone = self.classes.count_classes() == 1;
-        let is_odd = self.odd.contains(class);
-        self.solutions.complete && (self.steered || is_alone) && !is_odd && self.list_own_sets(class).len() == 1
-    }
-}
-
-/// What the mixes say about all classes.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ClassFindings {
-    /// The classes.
-    pub classes: Vec<PortClass>,
-    /// The timed mixes of several classes.
-    pub mixes: Vec<ClassMix>,
-    /// The mixes by which forms joined their class.
-    pub comparisons: Vec<ComparedForm>,
-    /// Bounds of unions.
-    pub bounds: Vec<UnionBounds>,
-    /// The parts of the map.
-    pub components: Vec<SharingComponent>,
-}
-
 /// Reads the number of ports of a form of one µop from its rate alone. `None` if the rate is no whole
 /// number, or is limited by the slots.
 pub fn read_ports(cycles: f64, width: f64) -> Option<u32> {
     let rate = 1.0 / cycles;
     let ports = rate.round();
     (ports >= 1.0 && ports <= width - 0.5 && (rate / ports - 1.0).abs() <= WHOLE_SHARE).then_some(ports as u32)
-}
-
-/// Core cycles of each form alone. `None` if a form can't be timed.
-///
-/// # Errors
-///
-/// Those of the source.
-pub fn time_singles(source: &mut dyn MixSource, forms: &[usize]) -> Result<Vec<Option<MixTime>>, StopReason> {
-    let mixes: Vec<Mix> = forms.iter().map(|form| Mix::new([(*form, SINGLE_COPIES)])).collect();
-    let single = |outcome| {
-        let MixOutcome::Timed(time) = outcome else { return None };
-        let [cycles, low, high, worst] =
-            [time.cycles, time.low, time.high, time.worst].map(|all| all / SINGLE_COPIES as f64);
-        Some(MixTime { cycles, low, high, worst, ..time })
-    };
-    Ok(source.time_mixes(&mixes)?.into_iter().map(single).collect())
 }
 
 /// Measures and bounds the classes of these candidates on a core with this many slots per cycle.
@@ -502,40 +382,6 @@ impl ClassSurvey<'_> {
     }
 }
 
-/// The maps that agree with all bounds but one, or but two, if there is no such map. A slow mix may
-/// be slow for another reason than ports, so that its upper bound does not count. If several choices
-/// leave a map, all of their maps are possible.
-fn relax_bounds(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds]) -> Option<(MapSolutions, Vec<ClassSet>)> {
-    let sum = |set: ClassSet| set.list_classes().map(|class| ports[class]).sum::<u32>();
-    let open: Vec<usize> = (0..bounds.len()).filter(|at| bounds[*at].is_shared()).collect();
-    let single = open.iter().map(|at| vec![*at]).collect();
-    let pairs =
-        open.iter().flat_map(|one| open.iter().filter(move |other| *other < one).map(move |other| vec![*one, *other]));
-    for choices in [single, pairs.take(RELAXED_MOST).collect()] {
-        let mut found = MapSolutions { maps: Vec::new(), complete: true };
-        let mut contradictions = Vec::new();
-        let choices: Vec<Vec<usize>> = choices;
-        for choice in choices {
-            let mut relaxed = bounds.to_vec();
-            choice.iter().for_each(|at| relaxed[*at].upper = sum(relaxed[*at].classes));
-            let MapSolutions { maps, complete } = find_maps(classes, ports, &relaxed);
-            if !maps.is_empty() {
-                contradictions.extend(choice.iter().map(|at| bounds[*at].classes));
-                found.maps.extend(maps);
-                found.complete &= complete;
-            }
-        }
-        if !found.maps.is_empty() {
-            found.maps.sort_by_key(|map| (map.count_ports(), map.clone()));
-            found.maps.dedup();
-            contradictions.sort();
-            contradictions.dedup();
-            return Some((found, contradictions));
-        }
-    }
-    None
-}
-
 /// The mix of these forms, each with its number of ports and the core cycles that it would take alone.
 fn build_mix(parts: impl IntoIterator<Item = (usize, u32, usize)>) -> Mix {
     Mix::new(parts.into_iter().map(|(form, ports, cycles)| (form, cycles * ports as usize)))
@@ -546,37 +392,4 @@ fn read_equal_mix(ports: u32, cycles: [usize; 2], outcome: &MixOutcome, usual_er
     let MixOutcome::Timed(time) = outcome else { return None };
     let count = |part: usize| (part, f64::from(ports) * cycles[part] as f64);
     Some(MixReading::new(vec![count(0), count(1)], time, usual_error))
-}
-
-/// The times among these outcomes.
-pub(crate) fn list_times(outcomes: &[MixOutcome]) -> Vec<MixTime> {
-    let time = |outcome: &MixOutcome| match outcome {
-        MixOutcome::Timed(time) => Some(*time),
-        MixOutcome::Refused(_) => None,
-    };
-    outcomes.iter().filter_map(time).collect()
-}
-
-impl ClassFindings {
-    /// The bounds of a pair of classes.
-    pub fn find_bounds(&self, classes: ClassSet) -> Option<&UnionBounds> {
-        self.bounds.iter().find(|bounds| bounds.classes == classes)
-    }
-
-    /// The part of the map that a class is in.
-    pub fn find_component(&self, class: usize) -> Option<&SharingComponent> {
-        self.components.iter().find(|component| component.classes.contains(class))
-    }
-
-    /// Whether one set of ports only fits a class.
-    pub fn is_exact(&self, class: usize) -> bool {
-        let Some(component) = self.find_component(class) else { return false };
-        component.is_certain(class) && !component.is_contradicted(class)
-    }
-
-    /// Standing of the worst bound of a class with others.
-    pub fn worst_standing(&self, class: usize) -> Option<UnionStanding> {
-        let own = self.bounds.iter().filter(|bounds| bounds.classes.contains(class));
-        own.map(|bounds| bounds.standing).max_by_key(|standing| *standing as usize)
-    }
 }

@@ -7,9 +7,11 @@
 //! - [`union_bounds`]: what the times of mixes say about a union of classes.
 //! - [`map_search`]: the maps that agree with all bounds.
 //! - [`class_survey`]: which mixes are timed, and what they say about all classes.
+//! - `mix_source`, `class_findings`: the times that it needs, and its result.
 //! - [`uop_fit`]: the µops of a form, from its times beside classes.
 //! - `twin_mixes`: forms in slow mixes, replaced by single instructions.
 //! - [`forms_survey`]: the ports of all forms.
+//! - `row_verdict`, `row_mixes`: the row of a form, and the mixes that decided it.
 //! - [`deciding_mix`]: the mixes that decided an answer.
 //! - [`port_assignment`], [`mix_ports`]: the best assignment of the µops of a mix.
 //! - [`published_map`], [`alias_search`], [`port_aliases`]: the vendor's names of ports.
@@ -18,6 +20,7 @@
 #![warn(unreachable_pub)]
 
 pub mod alias_search;
+mod class_findings;
 pub mod class_set;
 pub mod class_survey;
 pub mod classes_record;
@@ -27,6 +30,7 @@ mod fitted_mix;
 pub mod forms_survey;
 pub mod map_search;
 pub mod mix_ports;
+mod mix_source;
 pub mod pair_record;
 pub mod pair_share;
 #[cfg(test)]
@@ -44,6 +48,7 @@ mod reference_forms;
 #[cfg(test)]
 mod resource_tests;
 mod row_mixes;
+mod row_verdict;
 mod study;
 pub mod study_part;
 #[cfg(test)]

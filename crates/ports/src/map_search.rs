@@ -3,6 +3,8 @@
 //! Classes join the map one by one. A class takes some ports of each group that exists, and new
 //! ones for the rest. Ports with the same users are alike, so that each map is found once. Bounds
 //! of pairs and larger sets cut the search as soon as their last class has joined.
+//!
+//! If no map agrees with all bounds, `relax_bounds` leaves out one or two of them.
 
 use crate::class_set::ClassSet;
 use crate::port_map::{PortGroup, PortMap};
@@ -12,6 +14,8 @@ use crate::union_bounds::UnionBounds;
 const STEPS_MOST: usize = 300_000;
 /// Maps after which a search gives up.
 const MAPS_MOST: usize = 64;
+/// Upper limit of pairs of bounds that are left out.
+const RELAXED_MOST: usize = 500;
 
 /// The maps that agree with all bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,6 +78,44 @@ fn order_classes(classes: ClassSet, bounds: &[UnionBounds]) -> Vec<usize> {
         order.extend(left.max_by_key(|class| (tightness(class), usize::MAX - class)));
     }
     order
+}
+
+/// The maps that agree with all bounds but one, or but two, if there is no such map. A slow mix may
+/// be slow for another reason than ports, so that its upper bound does not count. If several choices
+/// leave a map, all of their maps are possible.
+pub(crate) fn relax_bounds(
+    classes: ClassSet,
+    ports: &[u32],
+    bounds: &[UnionBounds],
+) -> Option<(MapSolutions, Vec<ClassSet>)> {
+    let sum = |set: ClassSet| set.list_classes().map(|class| ports[class]).sum::<u32>();
+    let open: Vec<usize> = (0..bounds.len()).filter(|at| bounds[*at].is_shared()).collect();
+    let single = open.iter().map(|at| vec![*at]).collect();
+    let pairs =
+        open.iter().flat_map(|one| open.iter().filter(move |other| *other < one).map(move |other| vec![*one, *other]));
+    for choices in [single, pairs.take(RELAXED_MOST).collect()] {
+        let mut found = MapSolutions { maps: Vec::new(), complete: true };
+        let mut contradictions = Vec::new();
+        let choices: Vec<Vec<usize>> = choices;
+        for choice in choices {
+            let mut relaxed = bounds.to_vec();
+            choice.iter().for_each(|at| relaxed[*at].upper = sum(relaxed[*at].classes));
+            let MapSolutions { maps, complete } = find_maps(classes, ports, &relaxed);
+            if !maps.is_empty() {
+                contradictions.extend(choice.iter().map(|at| bounds[*at].classes));
+                found.maps.extend(maps);
+                found.complete &= complete;
+            }
+        }
+        if !found.maps.is_empty() {
+            found.maps.sort_by_key(|map| (map.count_ports(), map.clone()));
+            found.maps.dedup();
+            contradictions.sort();
+            contradictions.dedup();
+            return Some((found, contradictions));
+        }
+    }
+    None
 }
 
 impl MapSearch<'_> {

@@ -1,6 +1,7 @@
 //! What calls of a function executed, and whether they differ.
 
-use super::finding::{UnsteadyState, advise_preparation};
+use super::finding::UnsteadyState;
+use super::remedy::advise_preparation;
 use cyclescope_code::program::DivisionCount;
 use cyclescope_core::statistics::median;
 

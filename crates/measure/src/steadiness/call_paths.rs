@@ -13,7 +13,8 @@
 
 use super::added_area::add_area;
 use super::call_counts::{CallCounts, EARLY_CALLS, find_others, judge_growth, judge_numbers};
-use super::finding::{UnsteadyState, advise_preparation};
+use super::finding::UnsteadyState;
+use super::remedy::advise_preparation;
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::{AreaFill, MemoryArea, PagePresence, ProgramMemory};

@@ -17,7 +17,8 @@
 //! on no larger buffers than [`BUFFER_MOST`].
 
 use super::added_area::add_area;
-use super::finding::{UnsteadyState, advise_preparation};
+use super::finding::UnsteadyState;
+use super::remedy::advise_preparation;
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock::Clock;

@@ -22,7 +22,9 @@ mod finding;
 mod first_calls;
 mod history;
 mod register_use;
+mod remedy;
 mod snippet_probe;
+mod state_judgement;
 
 pub use finding::UnsteadyState;
 

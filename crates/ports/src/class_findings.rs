@@ -1,0 +1,125 @@
+//! What the mixes say about all classes: their members, the bounds of their unions, and their maps.
+
+use crate::class_set::ClassSet;
+use crate::map_search::MapSolutions;
+use crate::port_map::PortGroup;
+use crate::union_bounds::{MixReading, UnionBounds, UnionStanding};
+use cyclescope_instr::mixes::mix::Mix;
+use cyclescope_instr::mixes::mix_timer::MixTime;
+
+/// Forms of one µop with the same ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortClass {
+    /// Number of ports.
+    pub ports: u32,
+    /// The forms. The first one is in the mixes of the class.
+    pub members: Vec<usize>,
+}
+
+/// A timed mix of classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassMix {
+    /// The classes.
+    pub classes: ClassSet,
+    /// The mix.
+    pub mix: Mix,
+    /// Each class and its number of µops.
+    pub counts: Vec<(usize, f64)>,
+    /// The time.
+    pub time: MixTime,
+}
+
+/// A timed mix of a form with the first one of its class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparedForm {
+    /// The form.
+    pub form: usize,
+    /// The mix.
+    pub mix: Mix,
+    /// The time.
+    pub time: MixTime,
+}
+
+impl ClassMix {
+    pub(crate) fn reading(&self, usual_error: f64) -> MixReading {
+        MixReading::new(self.counts.clone(), &self.time, usual_error)
+    }
+}
+
+/// Classes that share ports with each other and with no others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharingComponent {
+    /// The classes.
+    pub classes: ClassSet,
+    /// Whether the core steers µops to ports with less work. Otherwise slow mixes only show which
+    /// classes have a port in common.
+    pub steered: bool,
+    /// The maps.
+    pub solutions: MapSolutions,
+    /// Classes without a map.
+    pub odd: ClassSet,
+    /// Unions whose upper bounds contradict others, and do not count.
+    pub contradictions: Vec<ClassSet>,
+}
+
+impl SharingComponent {
+    /// The different sets of port groups that the maps give a class.
+    pub fn list_own_sets(&self, class: usize) -> Vec<Vec<PortGroup>> {
+        let mut sets: Vec<Vec<PortGroup>> =
+            self.solutions.maps.iter().map(|map| map.list_own_groups(class).collect()).collect();
+        sets.sort();
+        sets.dedup();
+        sets
+    }
+
+    /// Whether a slow mix of a class contradicts others.
+    pub fn is_contradicted(&self, class: usize) -> bool {
+        self.contradictions.iter().any(|classes| classes.contains(class))
+    }
+
+    /// Whether all maps agree about a class.
+    pub fn is_certain(&self, class: usize) -> bool {
+        let is_alone = self.classes.count_classes() == 1;
+        let is_odd = self.odd.contains(class);
+        self.solutions.complete && (self.steered || is_alone) && !is_odd && self.list_own_sets(class).len() == 1
+    }
+}
+
+/// What the mixes say about all classes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClassFindings {
+    /// The classes.
+    pub classes: Vec<PortClass>,
+    /// The timed mixes of several classes.
+    pub mixes: Vec<ClassMix>,
+    /// The mixes by which forms joined their class.
+    pub comparisons: Vec<ComparedForm>,
+    /// Bounds of unions.
+    pub bounds: Vec<UnionBounds>,
+    /// The parts of the map.
+    pub components: Vec<SharingComponent>,
+}
+
+impl ClassFindings {
+    /// The bounds of a pair of classes.
+    pub fn find_bounds(&self, classes: ClassSet) -> Option<&UnionBounds> {
+        self.bounds.iter().find(|bounds| bounds.classes == classes)
+    }
+
+    /// The part of the map that a class is in.
+    pub fn find_component(&self, class: usize) -> Option<&SharingComponent> {
+        self.components.iter().find(|component| component.classes.contains(class))
+    }
+
+    /// Whether one set of ports only fits a class.
+    pub fn is_exact(&self, class: usize) -> bool {
+        let Some(component) = self.find_component(class) else { return false };
+        component.is_certain(class) && !component.is_contradicted(class)
+    }
+
+    /// Standing of the worst bound of a class with others.
+    pub fn worst_standing(&self, class: usize) -> Option<UnionStanding> {
+        let own = self.bounds.iter().filter(|bounds| bounds.classes.contains(class));
+        own.map(|bounds| bounds.standing).max_by_key(|standing| *standing as usize)
+    }
+}
