@@ -4,7 +4,7 @@
 use super::experiments::filler_curves::FillerCurves;
 use super::experiments::link_costs::{LinkCosts, LinkEstimate};
 use super::experiments::survey_effort::SurveyEffort;
-use super::rows::explanation::LinkCost;
+use super::rows::program_trial::LinkCost;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_events::CounterRequest;
 pub use cyclescope_measure::study::{ResumableSession, list_differing_fields};

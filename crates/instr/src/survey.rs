@@ -108,7 +108,9 @@ impl FormPass {
         let FormOutcome::Measured(readings) = &self.outcome else { return true };
         let figures = |reading: &ProgramReading| {
             let ProgramReading { cycles, rounds, shared, decoded, slots, .. } = reading;
-            let bodies = slots.iter().flat_map(|body| [Some(&body.cycles), body.control.as_ref()]).flatten();
+            let bodies =
+                slots.iter().flat_map(|body| [Some(&body.cycles), body.control.as_ref(), Some(&body.disturbed)]);
+            let bodies = bodies.flatten();
             [cycles, rounds, shared, decoded].into_iter().chain(bodies).flatten().all(|cycles| *cycles >= 0.0)
         };
         readings.iter().all(figures)

@@ -2,8 +2,10 @@
 
 pub(crate) mod balance;
 pub(crate) mod chain;
+pub(crate) mod chain_registers;
 pub(crate) mod control_variants;
 pub(crate) mod counted_body;
+pub(crate) mod dependency_hazards;
 pub(crate) mod division_operands;
 pub mod links;
 pub(crate) mod operand_contents;
@@ -14,4 +16,6 @@ pub(crate) mod sequence_body;
 pub mod slot_body;
 pub mod slot_filler;
 pub mod throughput_body;
+pub(crate) mod throughput_recipe;
+mod turn_code;
 pub mod x87;

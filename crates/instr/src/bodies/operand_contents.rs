@@ -152,7 +152,8 @@ fn fill_memory(instances: &[&Instruction], bytes: usize, number: u64, code: &mut
 
 #[cfg(test)]
 mod tests {
-    use super::super::throughput_body::{RECIPES, ThroughputBody};
+    use super::super::throughput_body::ThroughputBody;
+    use super::super::throughput_recipe::RECIPES;
     use super::*;
     use cyclescope_code::asm::forms;
     use std::collections::BTreeMap;

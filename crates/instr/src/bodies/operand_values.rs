@@ -5,11 +5,13 @@
 //! instances: an instance divides its value by one or slightly more, or the value is zero. Limits:
 //! each pair of values has one program of a kind, and no x87 registers are loaded.
 
-use super::chain::{ChainEnds, ChainRegisters, LatencyChain};
+use super::chain::{ChainEnds, LatencyChain};
+use super::chain_registers::ChainRegisters;
 use super::division_operands::{DivisionOperands, division_signedness, list_integer_divisions, repeat_element};
 use super::operand_contents::OperandContents;
 use super::route::find_routes;
-use super::throughput_body::{AddressPattern, DependencyBreaking, ThroughputBody, ThroughputRecipe};
+use super::throughput_body::ThroughputBody;
+use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe};
 use super::x87;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, OperandPort, RegisterBank, RegisterSlot};
 use crate::forms::instruction_setting;

@@ -6,11 +6,10 @@
 //! set again. These instructions count as part of the sequence. Dependencies through memory or
 //! other registers stay, and the recipe says so.
 
+use super::dependency_hazards::{DependencyHazards, push_breakers};
 use super::register_allocator::RegisterAllocator;
-use super::throughput_body::{
-    AddressPattern, DependencyBreaking, DependencyHazards, ThroughputBody, ThroughputRecipe, build_nop, copy_register,
-    push_breakers,
-};
+use super::throughput_body::{ThroughputBody, build_nop, copy_register};
+use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe};
 use crate::forms::form_anatomy::RegisterBank;
 use crate::forms::instruction_sequence::InstructionSequence;
 use cyclescope_code::asm::registers::RegisterSet;

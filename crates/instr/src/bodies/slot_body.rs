@@ -1,9 +1,11 @@
 //! The body of a program that counts dispatch slots: instances among fillers.
 
 use super::balance::balance_instance;
+use super::dependency_hazards::DependencyHazards;
 use super::register_allocator::RegisterAllocator;
 use super::slot_filler::{FillerRegisters, SlotFiller};
-use super::throughput_body::{AddressPattern, DependencyBreaking, DependencyHazards, ThroughputBody, ThroughputRecipe};
+use super::throughput_body::ThroughputBody;
+use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe};
 use crate::forms::form_anatomy::FormAnatomy;
 use iced_x86::{EncodingKind, Instruction};
 use serde::{Deserialize, Serialize};

@@ -4,122 +4,23 @@
 //! programs. They differ in the number of rotating registers, body length, NOPs between instances,
 //! addresses, and the breaking of unavoidable dependencies.
 
-use super::balance::{balance_instance, keeps_registers};
-use super::links;
+pub use super::dependency_hazards::DependencyHazards;
+pub use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe, VectorCompanions};
+
+use super::balance::balance_instance;
+use super::dependency_hazards::push_breakers;
 use super::register_allocator::RegisterAllocator;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;
-use cyclescope_code::asm::CodeMode;
 use iced_x86::{Code, EncodingKind, Instruction, Register};
 
-/// How the registers and flags that every instance reads and writes get a new value before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DependencyBreaking {
-    /// Not at all: dependencies stay.
-    None,
-    /// XOR of a register with itself, which also sets the flags. FXCH for the top of the x87 stack.
-    Zero,
-    /// MOV from a register that keeps its value. FLD for the top of the x87 stack, CMP for flags.
-    Copy,
-    /// Like `Copy`, but only before the first instance of a period.
-    Once,
-    /// Like `Copy`, and rotating registers that instances read also get a new value after this number
-    /// of uses: for forms with few registers to rotate through.
-    Renew(usize),
-}
-
-/// The addresses of the memory operands in a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AddressPattern {
-    /// One address for all.
-    One,
-    /// This many adjacent addresses.
-    Adjacent(usize),
-    /// In this many cache lines.
-    Lines(usize),
-    /// This many cache lines, written whole: each part once, in order.
-    Walk(usize),
-}
-
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
-
-impl AddressPattern {
-    /// Number of addresses for operands of `bytes` bytes.
-    pub(crate) fn count(self, bytes: usize) -> usize {
-        match self {
-            AddressPattern::One => 1,
-            AddressPattern::Walk(lines) => lines * (LINE_BYTES / bytes.clamp(1, LINE_BYTES)),
-            AddressPattern::Adjacent(count) | AddressPattern::Lines(count) => count,
-        }
-    }
-
-    /// The displacement of an instance whose operand has `bytes` bytes.
-    pub(crate) fn displacement(self, copy: usize, bytes: usize) -> i32 {
-        let at = copy % self.count(bytes);
-        match self {
-            AddressPattern::One => 0,
-            AddressPattern::Adjacent(_) => (at * bytes.next_power_of_two().clamp(8, 64)) as i32,
-            AddressPattern::Lines(_) => (at * LINE_BYTES) as i32,
-            AddressPattern::Walk(_) => (at * bytes) as i32,
-        }
-    }
-
-    fn describe(self) -> String {
-        match self {
-            AddressPattern::One => "one address".to_string(),
-            AddressPattern::Adjacent(count) => format!("{count} adjacent addresses"),
-            AddressPattern::Lines(count) => format!("{count} cache lines"),
-            AddressPattern::Walk(lines) => {
-                format!("{lines} cache lines written whole, {LINE_BYTES} bytes each")
-            }
-        }
-    }
-}
-
-/// Vector instructions that run beside the instances. A core chooses the port of an instruction
-/// when it dispatches it. Few instructions of another kind change the choices for their neighbours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct VectorCompanions {
-    /// Number of instances between them.
-    pub after: usize,
-    /// Number of companions in one place.
-    pub count: usize,
-}
-
-/// A recipe for a throughput program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ThroughputRecipe {
-    /// Upper limit of registers that results rotate through.
-    pub destinations: usize,
-    /// Approximate number of instances in the body.
-    pub copies: usize,
-    /// Number of instances between two NOPs.
-    pub nop_after: Option<usize>,
-    /// Other instructions between the instances.
-    pub companions: Option<VectorCompanions>,
-    /// Instructions in front of the loop: see [`ProgramRecipe::lead`].
-    ///
-    /// [`ProgramRecipe::lead`]: cyclescope_code::program::ProgramRecipe::lead
-    pub lead: usize,
-    /// Addresses of the memory operands.
-    pub addresses: AddressPattern,
-    /// How unavoidable dependencies are broken.
-    pub breaking: DependencyBreaking,
-}
-
-impl ThroughputRecipe {
-    /// Whether other instructions change how instances are dispatched.
-    pub(crate) fn is_steered(&self) -> bool {
-        self.nop_after.is_some() || self.needs_search()
-    }
-
-    /// Whether the program only serves to find another scheduling mode.
-    pub(crate) fn needs_search(&self) -> bool {
-        self.companions.is_some() || self.lead > 0
-    }
-}
+/// Numbers of registers that are enough to hide the latency of any instruction with a high rate.
+const DESTINATIONS_ENOUGH: usize = 9;
+/// Lower limit of instances per period if more than registers rotates.
+const PERIOD_LEAST: usize = 30;
+/// Lower limit of cache lines that instances rotate through if they read and write memory.
+const READ_WRITE_LINES: usize = 24;
 
 /// The body of a throughput program.
 #[derive(Debug, Clone)]
@@ -139,80 +40,6 @@ pub(crate) struct ThroughputBody {
     /// Whether there are dependencies to break.
     pub hazards: bool,
 }
-
-/// Numbers of registers that are enough to hide the latency of any instruction with a high rate.
-const DESTINATIONS_ENOUGH: usize = 9;
-/// Uses of a register for each instruction that renews it, which takes a slot of the core's width: few for
-/// instructions with a long latency, and many for those with a high rate.
-pub(crate) const RENEWAL_USES: [usize; 2] = [4, 16];
-
-/// Lower limit of instances per period if more than registers rotates.
-const PERIOD_LEAST: usize = 30;
-/// Lower limit of cache lines that instances rotate through if they read and write memory.
-const READ_WRITE_LINES: usize = 24;
-
-const fn new_recipe(
-    destinations: usize,
-    copies: usize,
-    nop_after: Option<usize>,
-    addresses: AddressPattern,
-) -> ThroughputRecipe {
-    ThroughputRecipe {
-        destinations,
-        copies,
-        nop_after,
-        companions: None,
-        lead: 0,
-        addresses,
-        breaking: DependencyBreaking::Copy,
-    }
-}
-
-const fn add_lead(lead: usize) -> ThroughputRecipe {
-    ThroughputRecipe { lead, ..new_recipe(6, 240, None, AddressPattern::One) }
-}
-
-const fn add_companions(recipe: ThroughputRecipe, after: usize, count: usize) -> ThroughputRecipe {
-    ThroughputRecipe { companions: Some(VectorCompanions { after, count }), ..recipe }
-}
-
-/// The recipes tried for every form, the most informative first.
-///
-/// Golden Cove loads twice per cycle from one address or from lines 64 bytes apart, but three times
-/// from adjacent addresses.
-pub(crate) const RECIPES: [ThroughputRecipe; 9] = [
-    new_recipe(24, 96, None, AddressPattern::Adjacent(8)),
-    new_recipe(8, 192, None, AddressPattern::One),
-    new_recipe(12, 120, Some(2), AddressPattern::Adjacent(24)),
-    new_recipe(6, 240, None, AddressPattern::Lines(24)),
-    new_recipe(24, 144, Some(1), AddressPattern::Adjacent(16)),
-    new_recipe(10, 160, Some(3), AddressPattern::One),
-    new_recipe(4, 128, None, AddressPattern::Adjacent(4)),
-    new_recipe(16, 200, None, AddressPattern::Lines(8)),
-    new_recipe(24, 192, None, AddressPattern::Adjacent(8)),
-];
-
-/// Recipes that steer the core to other scheduling modes.
-///
-/// Some rates depend on the choice of ports at dispatch, which the code alone does not determine.
-/// On Zen 5, compares of masks with memory take 0.50 or 0.58 cycles, depending on the place of the
-/// loop's first instruction among eight. So the leads go through all places of a core that is eight
-/// wide, in a loop that returns to few of them: 240 instances and three instructions at its end.
-/// Conversions of two µops (`vcvtpd2dq xmm, ymm`) take 0.80 cycles there by themselves, and 0.67
-/// with one other vector instruction for eight of them. `btc r64, imm8` takes 0.86, and 0.75 with
-/// two of them for seven.
-pub(crate) const STEERED_RECIPES: [ThroughputRecipe; 10] = [
-    add_lead(1),
-    add_lead(2),
-    add_lead(3),
-    add_lead(4),
-    add_lead(5),
-    add_lead(6),
-    add_lead(7),
-    add_companions(new_recipe(24, 96, None, AddressPattern::Adjacent(8)), 8, 1),
-    add_companions(new_recipe(8, 192, None, AddressPattern::One), 8, 1),
-    add_companions(new_recipe(4, 196, None, AddressPattern::Adjacent(4)), 7, 2),
-];
 
 impl ThroughputBody {
     /// The program as text, with `instances` instances in its loop.
@@ -249,54 +76,6 @@ impl ThroughputBody {
             DependencyBreaking::Renew(_) => ", dependencies broken by copies",
         };
         format!("{instances} copies in a loop{destinations}{nops}{companions}{addresses}{masks}{breaking}{lead}")
-    }
-}
-
-/// Unavoidable dependencies of a form, whatever registers it gets.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DependencyHazards {
-    /// Whether an instance reads flags of the previous one.
-    pub flags: bool,
-    /// Fixed registers that an instance reads from the previous one.
-    pub registers: Vec<Register>,
-}
-
-impl DependencyHazards {
-    /// The hazards of a form.
-    pub fn from_anatomy(anatomy: &FormAnatomy) -> DependencyHazards {
-        let mut hazards = DependencyHazards { flags: anatomy.keeps_flags(), ..DependencyHazards::default() };
-        // The instructions around it put its registers back.
-        if keeps_registers(anatomy.code()) {
-            return hazards;
-        }
-        let written = anatomy.flags_modified();
-        // A partial write keeps the rest of the register, and so waits for it.
-        let parts =
-            anatomy.outputs.iter().filter(|port| matches!(port.place, OperandPlace::Fixed(part) if part.size() < 4));
-        for port in anatomy.inputs.iter().chain(parts) {
-            match port.place {
-                OperandPlace::Flags(read) => hazards.flags |= read & written != 0,
-                OperandPlace::Fixed(register) => {
-                    let full = register.full_register();
-                    if anatomy.writes_register(full) && !hazards.registers.contains(&full) {
-                        hazards.registers.push(full);
-                    }
-                }
-                OperandPlace::Slot(_) | OperandPlace::Memory => {}
-            }
-        }
-        hazards
-    }
-
-    /// Whether one of the registers holds a memory address.
-    pub(crate) fn has_addresses(&self) -> bool {
-        let addresses = [Register::RSP, Register::RSI, Register::RDI];
-        self.registers.iter().any(|register| addresses.contains(register))
-    }
-
-    /// Whether there is any dependency to break.
-    pub fn has_any(&self) -> bool {
-        self.flags || !self.registers.is_empty()
     }
 }
 
@@ -556,46 +335,4 @@ fn build_companion(anatomy: &FormAnatomy, allocator: &mut RegisterAllocator) -> 
 
 pub(super) fn build_nop() -> Instruction {
     Instruction::with(Code::Nopd)
-}
-
-/// Appends code that breaks dependencies before an instance. `first` says whether the instance is
-/// the first of its period.
-pub(super) fn push_breakers(
-    breaking: DependencyBreaking,
-    first: bool,
-    hazards: &DependencyHazards,
-    restored: &[(Register, u8)],
-    flags: Option<u8>,
-    into: &mut Vec<Instruction>,
-) -> Option<()> {
-    let zero = |register: Register| {
-        let low = Register::EAX + register.number() as u32;
-        Instruction::with2(Code::Xor_r32_rm32, low, low).ok()
-    };
-    if breaking == DependencyBreaking::None || (breaking == DependencyBreaking::Once && !first) {
-        return Some(());
-    }
-    if breaking == DependencyBreaking::Zero {
-        for register in hazards.registers.iter().filter(|register| register.is_gpr64()) {
-            into.push(zero(*register)?);
-        }
-    }
-    for (register, constant) in restored {
-        let constant = Register::RAX + u32::from(*constant);
-        into.push(Instruction::with2(Code::Mov_r64_rm64, *register, constant).ok()?);
-    }
-    if let Some(constant) = flags {
-        match breaking {
-            DependencyBreaking::Zero if !hazards.registers.is_empty() => {}
-            DependencyBreaking::Zero => into.push(zero(Register::RAX + u32::from(constant))?),
-            _ => into.push(links::COMPARE.build_instruction(
-                CodeMode::default(),
-                0,
-                constant,
-                constant,
-                links::LinkAddress::default(),
-            )),
-        }
-    }
-    Some(())
 }

@@ -1,8 +1,8 @@
 //! An experiment: a program, and the quantity that its time measures.
 
-use crate::bodies::chain::ChainRegisters;
+use crate::bodies::chain_registers::ChainRegisters;
 use crate::bodies::links::Link;
-use crate::bodies::throughput_body::ThroughputRecipe;
+use crate::bodies::throughput_recipe::ThroughputRecipe;
 use crate::forms::form_anatomy::{OperandPlace, OperandPort};
 use cyclescope_code::program::EntryState;
 

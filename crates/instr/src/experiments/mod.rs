@@ -1,11 +1,13 @@
 //! The programs that measure a form, their timing, and the evaluation of their layouts.
 
 pub(crate) mod branch;
+mod chain_experiments;
 mod chain_turns;
 
 mod constant_screening;
 pub(crate) mod counted_programs;
 pub mod experiment;
+mod experiment_choice;
 mod filler_check;
 pub mod filler_curves;
 pub mod form_counter;

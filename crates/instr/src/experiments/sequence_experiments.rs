@@ -3,7 +3,8 @@
 
 use super::experiment::{ExperimentMeaning, FormExperiment};
 use crate::bodies::sequence_body::{DependencyCarrier, build_sequence_body};
-use crate::bodies::throughput_body::{DependencyBreaking, RECIPES, ThroughputBody, ThroughputRecipe};
+use crate::bodies::throughput_body::ThroughputBody;
+use crate::bodies::throughput_recipe::{DependencyBreaking, RECIPES, ThroughputRecipe};
 use crate::forms::form_anatomy::encode_instructions;
 use crate::forms::instruction_sequence::InstructionSequence;
 use cyclescope_code::asm::Listing;

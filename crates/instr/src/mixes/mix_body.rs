@@ -3,7 +3,7 @@
 use super::mix_form::MixForm;
 use super::mix_order::MixOrder;
 use super::mix_registers::{FormRegisters, SlotRotation, allocate_registers, has_one_encoding};
-use crate::bodies::throughput_body::AddressPattern;
+use crate::bodies::throughput_recipe::AddressPattern;
 use crate::forms::form_anatomy::{OperandPlace, RegisterSlot, encode_instructions};
 use cyclescope_code::asm::{CodeMode, format_instruction};
 use iced_x86::Instruction;

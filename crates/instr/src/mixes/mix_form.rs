@@ -1,7 +1,7 @@
 //! A form in a mix: whether it can be there, and what chains its copies.
 
 use crate::bodies::balance::balance_instance;
-use crate::bodies::throughput_body::DependencyHazards;
+use crate::bodies::dependency_hazards::DependencyHazards;
 use crate::bodies::x87;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterBank, RegisterSlot, encode_instructions};
 use crate::forms::gather;

@@ -7,12 +7,11 @@ use super::mix::Mix;
 use super::mix_body::MixBody;
 use super::mix_form::MixForm;
 use super::mix_order::MixOrder;
-use crate::experiments::modes::{estimate_lowest_mode, find_lowest_mode, mode_width};
+use super::timed_mix::{TimedBody, TimedMix};
+use crate::experiments::modes::{estimate_lowest_mode, find_lowest_mode};
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::survey_settings::SurveyTiming;
-use cyclescope_code::program::{EntryState, VectorSetup};
-use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
@@ -83,6 +82,21 @@ pub struct MixTime {
 }
 
 impl MixTime {
+    /// The time of a mix by the layouts of its chosen order.
+    fn estimate(timed: &TimedMix, confidence: f64) -> Option<MixTime> {
+        let body = &timed.bodies[0].body;
+        let (estimate, first) = (estimate_lowest_mode(&timed.cycles, confidence)?, timed.chosen?);
+        let per_mix = |cycles: f64| cycles / body.repeats as f64;
+        Some(MixTime {
+            cycles: per_mix(estimate.cost.value),
+            low: per_mix(estimate.cost.low),
+            high: per_mix(estimate.cost.high),
+            worst: per_mix(first.slowest.max(estimate.cost.value)),
+            order: body.order,
+            orders: first.orders,
+        })
+    }
+
     /// The time of one mix as a quantity.
     pub fn to_quantity(&self) -> Quantity {
         Quantity::new(Interval { value: self.cycles, low: self.low, high: self.high }, Unit::CoreCycles)
@@ -126,118 +140,11 @@ const WARM_UP: u32 = 1;
 const USUAL_RATE: f64 = 4.0;
 /// The share of the time for retries that each list of mixes has at least.
 const CALL_WAIT_SHARE: f64 = 0.2;
-/// Layouts that have to agree beside a sibling that is busy now and then.
-const AGREEING_LAYOUTS: usize = 2;
 /// Most tries of a mix that has no reading for another reason than a busy sibling.
 const TRIES_MOST: u32 = 20;
 /// Iterations of a program's shortest call.
 const LOOPS_LEAST: u64 = 2;
 const LOOPS_MOST: u64 = 400;
-/// A mix, and the bodies to time.
-struct TimedMix {
-    /// Index among the mixes.
-    mix: usize,
-    /// All orders, or the chosen one.
-    bodies: Vec<TimedBody>,
-    /// Core cycles of an iteration in each order, by the fastest of all tries.
-    costs: Vec<Option<f64>>,
-    /// What the first pass says.
-    chosen: Option<ChosenOrder>,
-    /// Core cycles of an iteration in the chosen order, in each layout of all tries.
-    cycles: Vec<f64>,
-    /// Whether the last try had rounds with a busy sibling.
-    shared: bool,
-    /// Tries that had none, and no reading.
-    vain_tries: u32,
-}
-
-/// A body and what its code needs. Both are kept: to decode the code takes longer than to time it.
-#[derive(Clone)]
-struct TimedBody {
-    body: MixBody,
-    world: EntryState,
-    touches_memory: bool,
-}
-
-/// The order that the first pass chose.
-#[derive(Clone, Copy)]
-struct ChosenOrder {
-    /// Core cycles of one iteration of its body.
-    cycles: f64,
-    /// Core cycles of the slowest order.
-    slowest: f64,
-    /// Number of orders that were timed.
-    orders: usize,
-}
-
-impl TimedBody {
-    fn new(body: MixBody) -> TimedBody {
-        let outline = Snippet::new(body.code.clone(), body.init.clone(), "").outline(true);
-        TimedBody { body, world: outline.world, touches_memory: outline.touches_memory }
-    }
-}
-
-impl TimedMix {
-    fn new(mix: usize, bodies: Vec<MixBody>) -> TimedMix {
-        let bodies: Vec<TimedBody> = bodies.into_iter().map(TimedBody::new).collect();
-        let costs = vec![None; bodies.len()];
-        TimedMix { mix, bodies, costs, chosen: None, cycles: Vec::new(), shared: false, vain_tries: 0 }
-    }
-
-    /// Notes a try that does not suffice.
-    fn note_try(&mut self, readings: &[ProgramReading]) {
-        self.shared = readings.iter().any(|reading| !reading.shared.is_empty());
-        self.vain_tries += u32::from(!self.shared);
-    }
-
-    /// Adds a try of all orders, and chooses the fastest if each has a time. A sibling that is busy may hide some;
-    /// what has no time for another reason is left out.
-    fn choose_order(&mut self, readings: &[ProgramReading]) {
-        for (known, reading) in self.costs.iter_mut().zip(readings) {
-            let cost = find_lowest_mode(&reading.cycles).map(|mode| mode.value);
-            *known = known.iter().copied().chain(cost).min_by(f64::total_cmp);
-        }
-        let hidden = |(cost, reading): (&Option<f64>, &ProgramReading)| cost.is_none() && !reading.shared.is_empty();
-        if self.costs.iter().zip(readings).any(hidden) {
-            return;
-        }
-        let known = self.costs.iter().enumerate().filter_map(|(at, cost)| Some((at, (*cost)?)));
-        let Some((fastest, cycles)) = known.min_by(|one, other| one.1.total_cmp(&other.1)) else { return };
-        let slowest = self.costs.iter().flatten().copied().fold(cycles, f64::max);
-        self.chosen = Some(ChosenOrder { cycles, slowest, orders: self.bodies.len() });
-        self.bodies = vec![self.bodies.swap_remove(fastest)];
-    }
-
-    /// Adds a try of the chosen order; returns whether that suffices. A sibling may be busy for a part of a call,
-    /// unseen: then the fastest layouts have to agree.
-    fn add_try(&mut self, reading: &ProgramReading) -> bool {
-        self.cycles.extend(&reading.cycles);
-        let least = self.cycles.iter().copied().fold(f64::INFINITY, f64::min);
-        let alike = self.cycles.iter().filter(|cycles| **cycles - least <= mode_width(least)).count();
-        alike >= if reading.shared.is_empty() { 1 } else { AGREEING_LAYOUTS }
-    }
-
-    /// The time of the mix.
-    fn estimate(&self, confidence: f64) -> Option<MixTime> {
-        let body = &self.bodies[0].body;
-        let (estimate, first) = (estimate_lowest_mode(&self.cycles, confidence)?, self.chosen?);
-        let per_mix = |cycles: f64| cycles / body.repeats as f64;
-        Some(MixTime {
-            cycles: per_mix(estimate.cost.value),
-            low: per_mix(estimate.cost.low),
-            high: per_mix(estimate.cost.high),
-            worst: per_mix(first.slowest.max(estimate.cost.value)),
-            order: body.order,
-            orders: first.orders,
-        })
-    }
-
-    /// The vector registers that it needs.
-    fn vectors(&self) -> VectorSetup {
-        self.bodies[0].world.vectors
-    }
-}
-
 impl<'a> MixTimer<'a> {
     /// A timer of mixes of these forms.
     pub fn new(timing: SurveyTiming<'a>, forms: &'a [MixForm], effort: MixEffort, confidence: f64) -> MixTimer<'a> {
@@ -375,7 +282,7 @@ impl<'a> MixTimer<'a> {
         }
         for (mut timed, readings) in self.read_mixes(executor, chosen, estimating, outcomes, random)? {
             if timed.add_try(&readings[0]) {
-                outcomes[timed.mix] = timed.estimate(self.confidence).map(MixOutcome::Timed);
+                outcomes[timed.mix] = MixTime::estimate(&timed, self.confidence).map(MixOutcome::Timed);
             } else {
                 timed.note_try(&readings);
                 missed.push(timed);
@@ -387,7 +294,7 @@ impl<'a> MixTimer<'a> {
     /// Ends mixes that would need more tries: with the time that they have, or without one.
     fn give_up(&self, mixes: &[TimedMix], outcomes: &mut [Option<MixOutcome>], why: &str) {
         for timed in mixes {
-            let time = timed.estimate(self.confidence).map(MixOutcome::Timed);
+            let time = MixTime::estimate(timed, self.confidence).map(MixOutcome::Timed);
             outcomes[timed.mix] = Some(time.unwrap_or_else(|| MixOutcome::Refused(why.to_string())));
         }
     }
@@ -517,12 +424,12 @@ mod tests {
         mix.choose_order(&[alone(&[4.0]), alone(&[5.0]), alone(&[5.0])]);
         assert!(!mix.add_try(&beside_sibling(&[4.6])), "one layout may hide a busy sibling");
         assert!(!mix.add_try(&beside_sibling(&[4.02])) && mix.add_try(&beside_sibling(&[4.01])));
-        let time = mix.estimate(0.95).unwrap();
+        let time = MixTime::estimate(&mix, 0.95).unwrap();
         let repeats = mix.bodies[0].body.repeats as f64;
         assert!((time.cycles * repeats - 4.015).abs() < 1e-9 && (time.worst * repeats - 5.0).abs() < 1e-9);
         // Without a busy sibling, one layout suffices.
         let mut mix = additions();
         mix.choose_order(&[alone(&[4.0]), alone(&[5.0]), alone(&[5.0])]);
-        assert!(mix.estimate(0.95).is_none() && mix.add_try(&alone(&[4.6])));
+        assert!(MixTime::estimate(&mix, 0.95).is_none() && mix.add_try(&alone(&[4.6])));
     }
 }

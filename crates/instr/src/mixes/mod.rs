@@ -9,6 +9,7 @@
 //! - [`mix_order`]: the order of the copies.
 //! - `mix_registers`: registers of all forms together.
 //! - [`mix_body`]: the code of a loop.
+//! - `timed_mix`: a mix while it is timed.
 //! - [`mix_timer`]: times many mixes.
 //!
 //! Limits: branches, x87 code, gathers, and instructions that move the stack pointer can't be in a
@@ -20,3 +21,4 @@ pub mod mix_form;
 pub mod mix_order;
 mod mix_registers;
 pub mod mix_timer;
+mod timed_mix;

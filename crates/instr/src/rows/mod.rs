@@ -10,6 +10,7 @@ pub mod instr_table;
 mod latency;
 mod memory_links;
 pub(crate) mod operand_extremes;
+pub mod program_trial;
 mod regimes;
 mod renamed_memory;
 pub(crate) mod row_analysis;

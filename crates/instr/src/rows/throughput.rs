@@ -4,7 +4,7 @@ use super::best_program::{BestProgram, find_best};
 use super::instr_row::{InstrRow, RateMode, ReciprocalThroughput, ThroughputVariant};
 use super::row_analysis::{CYCLE_LEAST, PassDisagreement, RowAnalysis};
 use crate::bodies::operand_values;
-use crate::bodies::throughput_body::ThroughputRecipe;
+use crate::bodies::throughput_recipe::ThroughputRecipe;
 use crate::experiments::experiment::{BOUND_SHARE, ExperimentMeaning};
 use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode, is_proved, list_modes, mode_width};
 use crate::experiments::program_reading::{ProgramReading, figures_by_pass};

@@ -160,7 +160,7 @@ const CLAIMS: &[Claim] = &[
             // Rounds next to a shared one are left out too.
             "evaluate/src/resolution/round_ruler.rs",
             // Shared rounds are kept separately until all passes are done.
-            "instr/src/experiments/timing.rs",
+            "instr/src/experiments/timing/round_reader.rs",
             // Reports the share of time that was shared.
             "uarch/src/conditions.rs",
         ],

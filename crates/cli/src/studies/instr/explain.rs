@@ -6,10 +6,9 @@ use crate::output::report_words::{format_quantity, to_one_line};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
-use cyclescope::study::instr::rows::explanation::{
-    PassSpread, ProgramTrial, ShortChainCost, explain_row, explain_slots,
-};
+use cyclescope::study::instr::rows::explanation::{explain_row, explain_slots};
 use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyRegimes};
+use cyclescope::study::instr::rows::program_trial::{PassSpread, ProgramTrial, ShortChainCost};
 use cyclescope::study::instr::survey::{FormOutcome, FormSurvey};
 use serde::Serialize;
 

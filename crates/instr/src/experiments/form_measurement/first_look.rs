@@ -114,7 +114,7 @@ impl FormMeasurement<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bodies::throughput_body::ThroughputRecipe;
+    use crate::bodies::throughput_recipe::ThroughputRecipe;
     use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
     use crate::experiments::form_measurement::program_choice::CONFIRMING_LAYOUTS;
     use crate::experiments::form_measurement::sample_form::{new_timer, plan_imul};

@@ -19,7 +19,7 @@ use super::form_plan::FormPlan;
 use super::program_reading::ProgramReading;
 use super::survey_effort::SurveyEffort;
 use super::timing::{LoopedProgram, ProgramTimer, ProgramTiming, TimingSize};
-use crate::bodies::throughput_body::ThroughputRecipe;
+use crate::bodies::throughput_recipe::ThroughputRecipe;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;

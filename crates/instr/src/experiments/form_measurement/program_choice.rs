@@ -151,7 +151,7 @@ fn is_spare(experiment: &FormExperiment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bodies::throughput_body::ThroughputRecipe;
+    use crate::bodies::throughput_recipe::ThroughputRecipe;
     use crate::experiments::form_measurement::sample_form::{give_readings, new_timer, plan_imul};
     use crate::experiments::survey_effort::SurveyEffort;
     use crate::experiments::timing::ProgramTimer;
