@@ -8,12 +8,10 @@
 //! 5. The maps that agree with all bounds are the answer. Each part of the map whose classes share
 //!    no ports with others has its own.
 
-pub use crate::class_findings::{ClassFindings, ClassMix, ComparedForm, PortClass, SharingComponent};
-pub use crate::mix_source::{MixSource, time_singles};
-
+use crate::class_findings::{ClassFindings, ClassMix, ComparedForm, PortClass, SharingComponent};
 use crate::class_set::ClassSet;
 use crate::map_search::{MapSolutions, find_maps, relax_bounds};
-use crate::mix_source::list_times;
+use crate::mix_source::{MixSource, list_times};
 use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, UnionStanding, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};

@@ -1,6 +1,6 @@
 //! Times mixes on an executor, and keeps them for a study that is resumed.
 
-use crate::class_survey::MixSource;
+use crate::mix_source::MixSource;
 use crate::study_part::{StudyPart, TimedMixes};
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::Executor;

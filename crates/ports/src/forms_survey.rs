@@ -1,11 +1,10 @@
 //! The ports of each form: classes first, then the forms of several µops beside them.
 
-use crate::class_survey::{
-    CandidateForm, ClassFindings, MixSource, SharingComponent, read_ports, survey_classes, time_singles,
-};
+use crate::class_findings::{ClassFindings, SharingComponent};
+use crate::class_survey::{CandidateForm, read_ports, survey_classes};
 use crate::deciding_mix::MixLimits;
 use crate::fitted_mix::FittedMix;
-use crate::mix_source::list_times;
+use crate::mix_source::{MixSource, list_times, time_singles};
 use crate::port_labels::{PortBits, PortLabels, best_cycles};
 use crate::twin_mixes::{ExplainedForm, OddForm, TwinBuilder};
 use crate::union_bounds::{SLOW_SHARE, cut_interval, find_usual_error};

@@ -20,7 +20,7 @@
 #![warn(unreachable_pub)]
 
 pub mod alias_search;
-mod class_findings;
+pub mod class_findings;
 pub mod class_set;
 pub mod class_survey;
 pub mod classes_record;
@@ -30,7 +30,7 @@ mod fitted_mix;
 pub mod forms_survey;
 pub mod map_search;
 pub mod mix_ports;
-mod mix_source;
+pub mod mix_source;
 pub mod pair_record;
 pub mod pair_share;
 #[cfg(test)]

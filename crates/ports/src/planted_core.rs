@@ -1,6 +1,6 @@
 //! A core with a planted port map, for tests: times of mixes under four assignments.
 
-use crate::class_survey::MixSource;
+use crate::mix_source::MixSource;
 use cyclescope_core::random::Random;
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_order::MixOrder;

@@ -4,8 +4,8 @@
 //! use it, `V` vectors, `K` masks, `L` loads, `S` stores, `P` several of these. A number has one
 //! character: 0 to 9, then a to z.
 
+use crate::class_findings::ClassFindings;
 use crate::class_set::ClassSet;
-use crate::class_survey::ClassFindings;
 use cyclescope_instr::forms::target_form::TargetForm;
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ pub fn best_cycles(uops: &[(PortBits, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class_survey::SharingComponent;
+    use crate::class_findings::SharingComponent;
     use crate::map_search::MapSolutions;
     use crate::port_map::PortMap;
 

@@ -3,7 +3,7 @@
 //! Of a class, these are the mixes with each other class: the fastest one proves, and the slowest one
 //! suggests. Of another form, these are its mixes beside classes.
 
-use crate::class_survey::ClassMix;
+use crate::class_findings::{ClassMix, ComparedForm};
 use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence, MixLimits};
 use crate::fitted_mix::FittedMix;
 use crate::forms_survey::SurveyedPorts;
@@ -31,7 +31,7 @@ impl SurveyedPorts {
     fn list_class_mixes(&self, class: usize, place: usize, names: &[FormNames]) -> Vec<DecidingMix> {
         let own = self.findings.comparisons.iter().filter(|compared| compared.form == place);
         let ports = self.findings.classes[class].ports;
-        let compare = |compared: &crate::class_survey::ComparedForm| {
+        let compare = |compared: &ComparedForm| {
             let counts = compared.mix.counts().into_iter().map(|count| count as f64);
             let limits = MixLimits {
                 alone: counts.clone().fold(0.0, f64::max) / f64::from(ports),

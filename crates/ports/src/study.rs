@@ -1,10 +1,11 @@
 //! The study `ports`.
 
-use crate::class_survey::{MixSource, read_ports, time_singles};
+use crate::class_survey::read_ports;
 use crate::classes_record::ClassesRecord;
 use crate::deciding_mix::FormNames;
 use crate::executor_mixes::ExecutorMixes;
 use crate::forms_survey::{SurveyedForm, SurveyedPorts, survey_forms};
+use crate::mix_source::{MixSource, time_singles};
 use crate::pair_record::{PairFormRecord, PairMixRecord, PairRecord};
 use crate::pair_share::{PairForm, PairMix, PairShare, PairVerdict, build_pair_mix, judge_pair, plan_pair_counts};
 use crate::port_aliases::PortAliases;

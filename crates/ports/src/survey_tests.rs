@@ -1,10 +1,12 @@
 //! The survey of classes on planted cores.
 
+use crate::class_findings::ClassFindings;
 use crate::class_set::ClassSet;
-use crate::class_survey::{CandidateForm, ClassFindings, MixSource, survey_classes};
+use crate::class_survey::{CandidateForm, survey_classes};
 use crate::classes_record::ClassesRecord;
 use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence};
 use crate::forms_survey::{SurveyedForm, survey_forms};
+use crate::mix_source::MixSource;
 use crate::planted_core::{Assignment, PlantedCore};
 use crate::port_map::PortMap;
 use crate::ports_row::{PortsVerdict, RowStart};

@@ -3,8 +3,9 @@
 //! A core may run a mix slower than its best assignment to ports allows: it assigns µops badly, or they share
 //! something else. If the twin of a mix is as slow, the supposed µops explain the form all the same.
 
-use crate::class_survey::{ClassFindings, MixSource};
+use crate::class_findings::ClassFindings;
 use crate::fitted_mix::FittedMix;
+use crate::mix_source::MixSource;
 use crate::port_labels::{PortBits, PortLabels};
 use crate::union_bounds::{SLOT_SHARE, SLOW_SHARE};
 use crate::uop_fit::UopCandidate;

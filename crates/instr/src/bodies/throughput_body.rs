@@ -4,12 +4,10 @@
 //! programs. They differ in the number of rotating registers, body length, NOPs between instances,
 //! addresses, and the breaking of unavoidable dependencies.
 
-pub use super::dependency_hazards::DependencyHazards;
-pub use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe, VectorCompanions};
-
 use super::balance::balance_instance;
-use super::dependency_hazards::push_breakers;
+use super::dependency_hazards::{DependencyHazards, push_breakers};
 use super::register_allocator::RegisterAllocator;
+use super::throughput_recipe::{AddressPattern, DependencyBreaking, ThroughputRecipe, VectorCompanions};
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;

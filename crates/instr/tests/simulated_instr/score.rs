@@ -268,7 +268,7 @@ fn rotation(plan: &FormPlan) -> f64 {
 
 /// Instructions per instance that break dependencies in the fastest program.
 fn breakers(plan: &FormPlan) -> f64 {
-    use cyclescope_instr::bodies::throughput_body::DependencyHazards;
+    use cyclescope_instr::bodies::dependency_hazards::DependencyHazards;
     let hazards = DependencyHazards::from_anatomy(&plan.anatomy);
     (hazards.registers.len() + usize::from(hazards.flags)) as f64
 }
