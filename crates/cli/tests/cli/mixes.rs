@@ -1,6 +1,6 @@
 //! `run --mix`: independent copies of several instructions.
 
-use crate::support::{answer, cyclescope, folder, json};
+use crate::support::{ATTEMPTS, answer, cyclescope, folder, json};
 
 fn cost(line: &serde_json::Value) -> Option<f64> {
     line["cost"]["value"].as_f64()
@@ -9,6 +9,22 @@ fn cost(line: &serde_json::Value) -> Option<f64> {
 #[test]
 fn a_mix_costs_at_least_each_of_its_parts_and_at_most_all_in_turn() {
     let alone = |form: &str, count: &str| cost(&json(&["run", "--mix", form, "--ratio", count], &[0, 5]));
+    let all_costs = || Some((time_both()?, alone("imul r64, r64", "2")?, alone("vpaddd xmm, xmm, xmm", "6")?));
+    // No core multiplies as it adds vectors, and none does it before: the one takes its time beside the other. What
+    // else uses the core for a while, such as its multiplier, slows one of the three.
+    let mut seen = Vec::new();
+    for (both, one, other) in (0..ATTEMPTS).map_while(|_| all_costs()) {
+        if both > 0.9 * one.max(other) && both < 1.1 * (one + other) {
+            return;
+        }
+        seen.push((both, one, other));
+    }
+    // A busy machine may disturb all rounds.
+    assert!(seen.len() < ATTEMPTS, "{seen:?}");
+}
+
+/// Core cycles of two multiplications and six additions of vectors, after checks of the mix's record.
+fn time_both() -> Option<f64> {
     let line = json(&["run", "--mix", "imul r64, r64; vpaddd xmm1, xmm2, xmm3", "--ratio", "2:6"], &[0, 5]);
     let mix = &line["mix"];
     let parts: Vec<_> = mix["parts"].as_array().expect("a list").iter().map(|part| part["form"].clone()).collect();
@@ -20,13 +36,7 @@ fn a_mix_costs_at_least_each_of_its_parts_and_at_most_all_in_turn() {
     assert!(orders.len() > 3 && fastest.len() == usize::from(is_measured), "{line}");
     let least = orders.iter().filter_map(|order| order["cost"]["value"].as_f64()).fold(f64::INFINITY, f64::min);
     assert!(fastest.iter().all(|order| order["cost"]["value"].as_f64().is_none_or(|cost| cost == least)), "{line}");
-    // No core multiplies as it adds vectors, and none does it before: the one takes its time beside the other.
-    let (Some(both), Some(one), Some(other)) =
-        (cost(&line), alone("imul r64, r64", "2"), alone("vpaddd xmm, xmm, xmm", "6"))
-    else {
-        return;
-    };
-    assert!(both > 0.9 * one.max(other) && both < 1.1 * (one + other), "{both} {one} {other}");
+    cost(&line)
 }
 
 #[test]
