@@ -27,6 +27,7 @@
 pub mod bodies;
 pub mod experiments;
 pub mod form_list;
+pub mod form_pass;
 pub mod forms;
 pub mod isa_filter;
 pub mod mixes;

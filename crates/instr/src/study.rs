@@ -1,11 +1,12 @@
 //! The study `instr`: a survey that records each row at once and can be resumed.
 
 use super::experiments::form_counter::FormCounter;
+use super::form_pass::FormPass;
 use super::plan::InstrPlan;
 use super::rows::instr_row::InstrRow;
 use super::selection::full_name;
 use super::session::{InstrMachineLine, LinkCostsRecord};
-use super::survey::{FormPass, FormSurvey, SurveyEvent, SurveyProgress, SurveyState};
+use super::survey::{FormSurvey, SurveyEvent, SurveyProgress, SurveyState};
 use super::tables::summary::SurveySummary;
 use crate::forms::target_form::TargetForm;
 use cyclescope_exec::{ExecutorOpener, LockState, failing_opener};

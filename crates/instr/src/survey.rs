@@ -10,10 +10,10 @@ use crate::experiments::form_counter::FormCounter;
 use crate::experiments::form_measurement::FormMeasurement;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
-use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::ring_0;
 use crate::experiments::survey_effort::SurveyEffort;
 use crate::experiments::timing::ProgramTimer;
+use crate::form_pass::{FormOutcome, FormPass, collect_readings};
 use crate::forms::encoded_constant::EncodedConstant;
 use crate::forms::form_anatomy::FormAnatomy;
 use crate::forms::skip::{explain_undefined, find_skip};
@@ -32,7 +32,6 @@ use cyclescope_exec::{Capabilities, Executor, TimingOrigin};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::sibling::{SiblingPolicy, SiblingWait};
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -59,62 +58,6 @@ pub struct FormSurvey<'a> {
     pub confidence: f64,
     /// Counts the events of each measured form, if requested.
     counter: Option<FormCounter>,
-}
-
-/// How a form's measurement in one pass ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FormOutcome {
-    /// The readings of each experiment.
-    Measured(Vec<ProgramReading>),
-    /// It was not tried, for this reason.
-    Skipped(String),
-    /// It faulted, hung or gave no figure.
-    Failed(String),
-}
-
-impl FormOutcome {
-    /// Whether an experiment has only readings with a busy sibling, or no experiment has any.
-    fn is_disturbed(&self) -> bool {
-        let FormOutcome::Measured(readings) = self else { return false };
-        self.is_starved() || readings.iter().all(|reading| reading.cycles.is_empty())
-    }
-
-    /// Whether an experiment has only readings with a busy sibling, or no body of fillers has a reading.
-    fn is_starved(&self) -> bool {
-        let FormOutcome::Measured(readings) = self else { return false };
-        readings.iter().any(|reading| {
-            let shared = reading.cycles.is_empty() && !reading.shared.is_empty();
-            let uncounted = !reading.slots.is_empty() && reading.slots.iter().all(|body| body.cycles.is_empty());
-            shared || uncounted
-        })
-    }
-}
-
-/// One form in one pass.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FormPass {
-    /// Index among the survey's forms.
-    pub form: usize,
-    /// The pass, from 0.
-    pub pass: u32,
-    /// How it ended.
-    pub outcome: FormOutcome,
-}
-
-impl FormPass {
-    /// Whether a survey may have measured it: no program takes negative time.
-    pub(super) fn is_possible(&self) -> bool {
-        let FormOutcome::Measured(readings) = &self.outcome else { return true };
-        let figures = |reading: &ProgramReading| {
-            let ProgramReading { cycles, rounds, shared, decoded, slots, .. } = reading;
-            let bodies =
-                slots.iter().flat_map(|body| [Some(&body.cycles), body.control.as_ref(), Some(&body.disturbed)]);
-            let bodies = bodies.flatten();
-            [cycles, rounds, shared, decoded].into_iter().chain(bodies).flatten().all(|cycles| *cycles >= 0.0)
-        };
-        readings.iter().all(figures)
-    }
 }
 
 /// What is known about an interrupted survey.
@@ -515,15 +458,6 @@ impl<'a> FormSurvey<'a> {
     }
 }
 
-/// The readings of all measured passes.
-fn collect_readings(outcomes: &[FormOutcome]) -> Vec<Vec<ProgramReading>> {
-    let measured = |outcome: &FormOutcome| match outcome {
-        FormOutcome::Measured(readings) => Some(readings.clone()),
-        FormOutcome::Skipped(_) | FormOutcome::Failed(_) => None,
-    };
-    outcomes.iter().filter_map(measured).collect()
-}
-
 /// Hashes the name of a form.
 fn hash_form(form: &InstructionForm) -> u64 {
     let text = format!("{:?} {}", form.code, form.describe_operands());
@@ -553,17 +487,5 @@ mod tests {
         let row = survey.build_row(0, &plan, &[outcome]);
         assert_eq!((row.status, row.caveats), (RowStatus::Measured, vec![Caveat::emulated_machine()]));
         assert!(row.latency.is_empty() && row.throughput.is_none());
-    }
-
-    #[test]
-    fn an_experiment_with_shared_readings_only_is_disturbed() {
-        let alone = ProgramReading { cycles: vec![1.0], ..ProgramReading::default() };
-        let shared = ProgramReading { shared: vec![2.0], ..ProgramReading::default() };
-        let both = ProgramReading { shared: vec![2.0], ..alone.clone() };
-        let disturbed = |readings: &[&ProgramReading]| {
-            FormOutcome::Measured(readings.iter().map(|reading| (*reading).clone()).collect()).is_disturbed()
-        };
-        assert!(disturbed(&[&alone, &shared]) && disturbed(&[&ProgramReading::default()]));
-        assert!(!disturbed(&[&both, &alone]) && !disturbed(&[&alone, &ProgramReading::default()]));
     }
 }

@@ -6,10 +6,11 @@ use crate::output::report_words::{format_quantity, to_one_line};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
+use cyclescope::study::instr::form_pass::FormOutcome;
 use cyclescope::study::instr::rows::explanation::{explain_row, explain_slots};
 use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyRegimes};
 use cyclescope::study::instr::rows::program_trial::{PassSpread, ProgramTrial, ShortChainCost};
-use cyclescope::study::instr::survey::{FormOutcome, FormSurvey};
+use cyclescope::study::instr::survey::FormSurvey;
 use serde::Serialize;
 
 /// Maximum number of forms that are explained at once.
