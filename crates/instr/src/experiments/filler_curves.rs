@@ -342,6 +342,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_sweep_lowers_the_scale_until_it_is_settled() {
+        let curve = |factor: f64| {
+            let mut curve = curves_with_rates(&[(SlotFiller::Move, 6.0)]).curves.remove(0);
+            curve.points[3].1 *= factor;
+            curve
+        };
+        let mut curves = Vec::new();
+        [curve(1.1), curve(1.0), curve(1.05)].into_iter().for_each(|curve| lower_or_add(&mut curves, curve));
+        assert_eq!(curves, [curve(1.0)], "the least time of all sweeps counts");
+        let scale = |factor: f64| {
+            let rates = [(SlotFiller::Move, 6.0 / factor), (SlotFiller::ZeroIdiom, 6.0 / factor)];
+            curves_with_rates(&rates)
+        };
+        assert!(!scale(1.0).is_near(&FillerCurves::default()), "one sweep settles nothing");
+        assert!(scale(1.0).is_near(&scale(1.005)) && !scale(1.0).is_near(&scale(1.04)));
+        assert!(FillerCurves::default().is_near(&FillerCurves::default()), "without fillers there is no scale");
+    }
+
+    #[test]
     fn no_single_point_decides_a_rate() {
         // Blends on Zen 3 in a VM with a busy sibling: 6.7 between 48 and 96 fillers, but 5.5 in the long run.
         let blend = [24.0, 5.95, 48.0, 10.94, 72.0, 15.09, 96.0, 18.11, 120.0, 22.63, 144.0, 26.78, 192.0, 36.74];

@@ -15,8 +15,8 @@ pub struct SlotReading {
     /// The same without the instances, if these need other instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Vec<f64>>,
-    /// Core cycles of an iteration in layouts where fillers alone took another time than on the scale.
-    /// They count no slots.
+    /// Core cycles of an iteration in layouts where fillers alone took another time than on the scale, or had
+    /// none. They count no slots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<f64>,
 }

@@ -54,7 +54,9 @@ pub fn explain_slots(
         let (trial, _) = build_trial(&experiment, &[each], EXPLAINED_CONFIDENCE);
         let taken = cost.is_some() && *cost == least;
         let why = match (cost, taken) {
-            (None, _) if !reading.disturbed.is_empty() => "fillers alone took another time than before".to_string(),
+            (None, _) if !reading.disturbed.is_empty() => {
+                "fillers alone took another time than before, or had none".to_string()
+            }
             (None, _) => "no layout gave a number".to_string(),
             (Some(_), true) => "least: no body is faster than its slots permit".to_string(),
             (Some(_), false) if slots.fillers.contains(&reading.shape.filler) => "it agrees or is slower".to_string(),

@@ -30,7 +30,9 @@ impl RowAnalysis<'_> {
             }
             let disturbed = readings.iter().any(|reading| !reading.disturbed.is_empty());
             let without = match disturbed {
-                true => "fillers alone took another time in each layout than before: something else used the core",
+                true => {
+                    "in each layout, fillers alone took another time than before or had none: something else used the core"
+                }
                 false => "no body gave a figure",
             };
             let why = obstacle.map_or(without.to_string(), SlotObstacle::describe);
