@@ -2,7 +2,7 @@
 
 use super::instruction_text::begins_with_instruction;
 
-/// Characters of typesetting, and what they stand for.
+/// Typeset characters and their plain equivalents.
 const TYPESET: [(char, char); 9] = [
     ('\u{2212}', '-'),
     ('\u{2013}', '-'),

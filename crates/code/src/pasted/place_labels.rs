@@ -53,7 +53,7 @@ impl PlaceLabels {
         })
     }
 
-    /// Whether a branch leads to a name that is no label of the text.
+    /// Whether a branch names a label that the text lacks.
     fn is_unknown_name(&self, text: &str) -> bool {
         let operand = text.split_whitespace().last().unwrap_or_default();
         let is_name = operand.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '.' | '_'))

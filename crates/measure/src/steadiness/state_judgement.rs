@@ -15,7 +15,7 @@ const OTHER_SIZE_BITS: u64 = 4;
 const STATES_MOST: usize = 3;
 
 /// How often something happens in the first copy and in later ones.
-struct Change {
+struct StateChange {
     first: u64,
     later: u64,
 }
@@ -65,7 +65,7 @@ impl Judge<'_> {
         first: &StateReading,
         instruction: &Instruction,
     ) -> Option<UnsteadyState> {
-        let Change { first, later } = find_change(history, first, instruction, 0)?;
+        let StateChange { first, later } = find_change(history, first, instruction, 0)?;
         let text = format!(
             "{} repeats {} in the first copy and {} in later ones: {} stays as the previous copy leaves it",
             describe_instruction(instruction),
@@ -87,7 +87,7 @@ impl Judge<'_> {
         let number = |reading: &StateReading| cost_number(history.point.state, instruction, reading.words);
         let nothing_sets = mask.is_vector_register() && !self.usage.is_vector_set(mask.number());
         let (first, later) = match find_change(history, first, instruction, 0) {
-            Some(Change { first, later }) => (first, later),
+            Some(StateChange { first, later }) => (first, later),
             None if number(first) == 0 && nothing_sets => (0, 0),
             None => return None,
         };
@@ -116,7 +116,7 @@ impl Judge<'_> {
         let is_chosen = operands.clone().any(|register| self.usage.is_initialised(register));
         let is_chosen = is_chosen || divisor.is_none() && self.usage.init_writes_memory();
         let change = if is_chosen { find_mean_change } else { find_change };
-        let Change { first, later } = change(history, first, instruction, OTHER_SIZE_BITS)?;
+        let StateChange { first, later } = change(history, first, instruction, OTHER_SIZE_BITS)?;
         if !is_chosen && later > first {
             return None;
         }
@@ -183,7 +183,7 @@ impl Judge<'_> {
         if !self.usage.is_initialised(register) {
             return None;
         }
-        let Change { first, later } = find_change(history, first, instruction, OTHER_SIZE_BITS)?;
+        let StateChange { first, later } = find_change(history, first, instruction, OTHER_SIZE_BITS)?;
         let name = self.name_register(register);
         let text = format!(
             "{} selects {first} bits in the first copy and {later} in later ones: {name} stays as the previous copy \
@@ -269,13 +269,18 @@ impl Judge<'_> {
 
 /// How the number that the cost depends on differs in later copies from the first one, if it is
 /// beyond all of them by more than `margin`.
-fn find_change(history: &StateHistory, first: &StateReading, instruction: &Instruction, margin: u64) -> Option<Change> {
+fn find_change(
+    history: &StateHistory,
+    first: &StateReading,
+    instruction: &Instruction,
+    margin: u64,
+) -> Option<StateChange> {
     let number = |reading: &StateReading| cost_number(history.point.state, instruction, reading.words);
     let mut later = history.settled().iter().filter(|reading| !reading.is_endless()).map(number);
     let (least, most) = (later.clone().min()?, later.clone().max()?);
     let first = number(first);
     let is_other = first > most + margin || first + margin < least;
-    is_other.then_some(Change { first, later: later.next_back()? })
+    is_other.then_some(StateChange { first, later: later.next_back()? })
 }
 
 /// The same for numbers that vary: their mean differs from the first one by more than `margin`.
@@ -284,12 +289,12 @@ fn find_mean_change(
     first: &StateReading,
     instruction: &Instruction,
     margin: u64,
-) -> Option<Change> {
+) -> Option<StateChange> {
     let number = |reading: &StateReading| cost_number(history.point.state, instruction, reading.words);
     let later: Vec<u64> = history.settled().iter().filter(|reading| !reading.is_endless()).map(number).collect();
     let mean = later.iter().sum::<u64>().checked_div(later.len() as u64)?;
     let first = number(first);
-    (first.abs_diff(mean) > margin).then_some(Change { first, later: mean })
+    (first.abs_diff(mean) > margin).then_some(StateChange { first, later: mean })
 }
 
 /// An instruction as text. Branches have their place, because their target has no name.
