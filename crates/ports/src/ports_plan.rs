@@ -113,7 +113,7 @@ impl PortsPlan {
 
     /// Restores the forms. The plan may come from an untrusted file, so every field is checked.
     pub(crate) fn restore_forms(&self) -> Result<Vec<TargetForm>, ContainerError> {
-        let MixEffort { orders, first_layouts, layouts, rounds, cycles, .. } = self.effort;
+        let MixEffort { orders, first_layouts, layouts, rounds, cycles, tries, .. } = self.effort;
         let SurveyEffort { passes, layouts: slot_layouts, rounds: slot_rounds, recipes, .. } = self.slot_effort;
         let counts = [
             orders,
@@ -126,7 +126,8 @@ impl PortsPlan {
             recipes,
         ];
         let good_cycles = [cycles, self.slot_effort.cycles].iter().all(|cycles| (1.0..1e9).contains(cycles));
-        if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !good_cycles {
+        let good_counts = counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) && tries as usize <= EFFORT_MOST;
+        if !good_counts || !good_cycles {
             return Err(ContainerError::damaged_fact("effort", "it is out of range"));
         }
         if let Some(field) = self.plan.find_unsound_field() {

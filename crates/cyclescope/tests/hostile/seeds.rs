@@ -230,7 +230,8 @@ fn ports() -> Directory {
         counters: None,
     };
     let mut plan = PortsPlan::new(plan(), PortsQuestion::Pair, session, String::new(), &Machine::detect());
-    plan.effort = MixEffort { orders: 1, first_layouts: 1, layouts: 2, rounds: 1, cycles: 300.0, wait: Duration::ZERO };
+    plan.effort =
+        MixEffort { orders: 1, first_layouts: 1, layouts: 2, rounds: 1, cycles: 300.0, wait: Duration::ZERO, tries: 0 };
     plan.slot_effort = SurveyEffort { slots: true, ..EFFORT };
     let open: ExecutorOpener = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::from_seed(1), 1))));
     let machine = json!({ "cpu": {} });

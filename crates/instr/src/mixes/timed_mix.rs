@@ -21,6 +21,8 @@ pub(super) struct TimedMix {
     pub(super) chosen: Option<ChosenOrder>,
     /// Core cycles of an iteration in the chosen order, in each layout of all tries.
     pub(super) cycles: Vec<f64>,
+    /// Tries of the chosen order.
+    pub(super) tries: u32,
     /// Whether the last try had rounds with a busy sibling.
     pub(super) shared: bool,
     /// Tries that had none, and no reading.
@@ -57,7 +59,7 @@ impl TimedMix {
     pub(super) fn new(mix: usize, bodies: Vec<MixBody>) -> TimedMix {
         let bodies: Vec<TimedBody> = bodies.into_iter().map(TimedBody::new).collect();
         let costs = vec![None; bodies.len()];
-        TimedMix { mix, bodies, costs, chosen: None, cycles: Vec::new(), shared: false, vain_tries: 0 }
+        TimedMix { mix, bodies, costs, chosen: None, cycles: Vec::new(), tries: 0, shared: false, vain_tries: 0 }
     }
 
     /// Notes a try that does not suffice.
@@ -84,13 +86,16 @@ impl TimedMix {
         self.bodies = vec![self.bodies.swap_remove(fastest)];
     }
 
-    /// Adds a try of the chosen order; returns whether that suffices. A sibling may be busy for a part of a call,
-    /// unseen: then the fastest layouts have to agree.
-    pub(super) fn add_try(&mut self, reading: &ProgramReading) -> bool {
+    /// Adds a try of the chosen order; returns whether that suffices. A sibling may be busy unseen, for a part of a
+    /// call or with few slots: so the fastest layouts have to agree. If no sibling is seen to be busy, that is tried
+    /// `most` times.
+    pub(super) fn add_try(&mut self, reading: &ProgramReading, most: u32) -> bool {
         self.cycles.extend(&reading.cycles);
+        self.tries += 1;
         let least = self.cycles.iter().copied().fold(f64::INFINITY, f64::min);
         let alike = self.cycles.iter().filter(|cycles| **cycles - least <= mode_width(least)).count();
-        alike >= if reading.shared.is_empty() { 1 } else { AGREEING_LAYOUTS }
+        let is_tried = reading.shared.is_empty() && self.tries >= most;
+        alike >= if is_tried { 1 } else { AGREEING_LAYOUTS }
     }
 
     /// The vector registers that it needs.
