@@ -273,7 +273,7 @@ impl ClassSurvey<'_> {
             }
         }
         let mixes: Vec<Mix> = again.iter().map(|mix| mix.mix.clone()).collect();
-        for (mix, outcome) in again.into_iter().zip(self.source.time_mixes(&mixes)?) {
+        for (mix, outcome) in again.into_iter().zip(self.source.time_again(&mixes)?) {
             let MixOutcome::Timed(time) = outcome else { continue };
             self.findings.mixes.push(ClassMix { time, ..mix });
         }

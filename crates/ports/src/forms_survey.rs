@@ -297,7 +297,7 @@ impl SurveyedPorts {
                 Mix::new([(self.findings.classes[*class].members[0], *blockers), (open[*at].place, *copies)])
             })
             .collect();
-        let outcomes = source.time_mixes(&mixes)?;
+        let outcomes = source.time_again(&mixes)?;
         let usual_error = find_fit_error(&list_times(&outcomes));
         let all = asked.iter().zip(counts).zip(mixes).zip(outcomes);
         let timed = all.filter_map(|(((asked, (blockers, copies)), mix), outcome)| {

@@ -15,6 +15,16 @@ pub trait MixSource {
     ///
     /// If the executor fails or the follower stops the study.
     fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason>;
+
+    /// The same anew: something may have disturbed these mixes. A source that keeps times does not give one that it
+    /// has given before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MixSource::time_mixes`].
+    fn time_again(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason> {
+        self.time_mixes(mixes)
+    }
 }
 
 /// Core cycles of each form alone. `None` if a form can't be timed.

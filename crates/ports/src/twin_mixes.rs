@@ -108,7 +108,7 @@ impl TwinBuilder<'_> {
                 }
             }
         }
-        for (twin, outcome) in asked.iter().zip(source.time_mixes(&asked)?) {
+        for (twin, outcome) in asked.iter().zip(source.time_again(&asked)?) {
             let MixOutcome::Timed(time) = outcome else { continue };
             let known = times.entry(twin.clone()).or_insert(time);
             if time.cycles < known.cycles {
