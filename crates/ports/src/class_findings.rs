@@ -58,8 +58,6 @@ pub struct SharingComponent {
     pub solutions: MapSolutions,
     /// Classes without a map.
     pub odd: ClassSet,
-    /// Unions whose upper bounds contradict others, and do not count.
-    pub contradictions: Vec<ClassSet>,
 }
 
 impl SharingComponent {
@@ -70,11 +68,6 @@ impl SharingComponent {
         sets.sort();
         sets.dedup();
         sets
-    }
-
-    /// Whether a slow mix of a class contradicts others.
-    pub fn is_contradicted(&self, class: usize) -> bool {
-        self.contradictions.iter().any(|classes| classes.contains(class))
     }
 
     /// Whether all maps agree about a class.
@@ -106,6 +99,13 @@ impl ClassFindings {
         self.bounds.iter().find(|bounds| bounds.classes == classes)
     }
 
+    /// The fastest mix of these classes at each ratio: slower tries of it say nothing.
+    pub(crate) fn list_fastest_mixes(&self, classes: ClassSet) -> impl Iterator<Item = &ClassMix> {
+        let own = || self.mixes.iter().filter(move |mix| mix.classes == classes);
+        let readings: Vec<MixReading> = own().map(|mix| mix.reading(0.0)).collect();
+        own().filter(move |mix| mix.reading(0.0).is_fastest(&readings))
+    }
+
     /// The part of the map that a class is in.
     pub fn find_component(&self, class: usize) -> Option<&SharingComponent> {
         self.components.iter().find(|component| component.classes.contains(class))
@@ -114,7 +114,28 @@ impl ClassFindings {
     /// Whether one set of ports only fits a class.
     pub fn is_exact(&self, class: usize) -> bool {
         let Some(component) = self.find_component(class) else { return false };
-        component.is_certain(class) && !component.is_contradicted(class)
+        component.is_certain(class) && !self.is_contradicted(class)
+    }
+
+    /// Whether slow mixes of a class contradict the maps.
+    pub fn is_contradicted(&self, class: usize) -> bool {
+        let component = self.find_component(class);
+        component.is_some_and(|component| {
+            component.solutions.contradictions.iter().any(|classes| self.has_fewest_forms(class, *classes))
+        })
+    }
+
+    /// Whether a class is slow beside one with which it shares no port.
+    pub fn shares_other(&self, class: usize) -> bool {
+        let is_other = |bounds: &&UnionBounds| bounds.standing == UnionStanding::NoPort;
+        self.bounds.iter().filter(is_other).any(|bounds| self.has_fewest_forms(class, bounds.classes))
+    }
+
+    /// Whether a class has the fewest forms of some classes. What these share besides ports is a fact about it: the
+    /// others have more forms, so more mixes that show their ports.
+    fn has_fewest_forms(&self, class: usize, classes: ClassSet) -> bool {
+        let forms = |class: usize| self.classes[class].members.len();
+        classes.contains(class) && classes.list_classes().all(|other| forms(class) <= forms(other))
     }
 
     /// Standing of the worst bound of a class with others.

@@ -18,6 +18,16 @@ impl ClassSet {
         ClassSet(self.0 | 1 << class)
     }
 
+    /// The classes that are in both sets.
+    pub fn common(self, other: ClassSet) -> ClassSet {
+        ClassSet(self.0 & other.0)
+    }
+
+    /// This set without the classes of another.
+    pub fn without(self, other: ClassSet) -> ClassSet {
+        ClassSet(self.0 & !other.0)
+    }
+
     /// Whether a class is in the set.
     pub fn contains(self, class: usize) -> bool {
         self.0 >> class & 1 == 1

@@ -10,13 +10,15 @@
 
 use crate::class_findings::{ClassFindings, ClassMix, ComparedForm, PortClass, SharingComponent};
 use crate::class_set::ClassSet;
-use crate::map_search::{MapSolutions, find_maps, relax_bounds};
+use crate::map_search::{MapSolutions, find_maps};
 use crate::mix_source::{MixSource, list_times};
-use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, UnionStanding, find_usual_error};
+use crate::port_map::PortMap;
+use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
 
 /// The core cycles that each of two candidates would take alone, in mixes that compare them.
 const EQUAL_CYCLES: [[usize; 2]; 3] = [[4, 4], [4, 2], [2, 4]];
@@ -66,20 +68,15 @@ pub fn survey_classes(
     survey.ports = survey.findings.classes.iter().map(|class| class.ports).collect();
     survey.time_pairs()?;
     survey.findings.bounds = survey.bound_pairs();
-    let triples = survey.list_triples();
-    survey.time_triples(&triples)?;
-    survey.findings.bounds.extend(survey.bound_triples(&triples));
+    survey.time_triples(&survey.list_triples())?;
     survey.solve();
     // A mix that something disturbed can leave many classes without a map, or with several. The fastest try counts.
     for _ in 0..REPEATS {
-        let open = survey.list_open();
-        if open.count_classes() == 0 {
+        let open = survey.list_open_mixes();
+        if open.is_empty() {
             break;
         }
         survey.repeat_mixes(open)?;
-        survey.findings.bounds.clear();
-        survey.findings.bounds = survey.bound_pairs();
-        survey.findings.bounds.extend(survey.bound_triples(&triples));
         survey.solve();
     }
     Ok(survey.findings)
@@ -251,29 +248,29 @@ impl ClassSurvey<'_> {
             .collect()
     }
 
-    /// The classes without a map, and those with several that more mixes might tell apart.
-    fn list_open(&self) -> ClassSet {
-        let open = self.findings.components.iter().flat_map(|component| {
-            let is_open = |class: &usize| {
-                component.odd.contains(*class) || component.steered && component.list_own_sets(*class).len() > 1
-            };
-            component.classes.list_classes().filter(is_open)
-        });
-        open.collect()
+    /// The mixes of classes without a map or with several, and the slow ones that no ports explain.
+    fn list_open_mixes(&self) -> Vec<ClassMix> {
+        let is_open = |component: &SharingComponent, class: usize| {
+            component.odd.contains(class) || component.steered && component.list_own_sets(class).len() > 1
+        };
+        let open: ClassSet = self
+            .findings
+            .components
+            .iter()
+            .flat_map(|component| component.classes.list_classes().filter(|class| is_open(component, *class)))
+            .collect();
+        let unexplained = self.findings.bounds.iter().filter(|bounds| bounds.is_unexplained());
+        let unexplained: HashSet<ClassSet> = unexplained.map(|bounds| bounds.classes).collect();
+        let mut known: HashSet<&Mix> = HashSet::new();
+        let is_asked = |mix: &&ClassMix| mix.classes.intersects(open) || unexplained.contains(&mix.classes);
+        let asked = self.findings.mixes.iter().filter(is_asked);
+        asked.filter(|mix| known.insert(&mix.mix)).cloned().collect()
     }
 
-    /// Times the mixes of these classes again.
-    fn repeat_mixes(&mut self, open: ClassSet) -> Result<(), StopReason> {
-        let mut known: Vec<&Mix> = Vec::new();
-        let mut again: Vec<ClassMix> = Vec::new();
-        for mix in self.findings.mixes.iter().filter(|mix| mix.classes.intersects(open)) {
-            if !known.contains(&&mix.mix) {
-                known.push(&mix.mix);
-                again.push(mix.clone());
-            }
-        }
-        let mixes: Vec<Mix> = again.iter().map(|mix| mix.mix.clone()).collect();
-        for (mix, outcome) in again.into_iter().zip(self.source.time_again(&mixes)?) {
+    /// Times these mixes again.
+    fn repeat_mixes(&mut self, open: Vec<ClassMix>) -> Result<(), StopReason> {
+        let mixes: Vec<Mix> = open.iter().map(|mix| mix.mix.clone()).collect();
+        for (mix, outcome) in open.into_iter().zip(self.source.time_again(&mixes)?) {
             let MixOutcome::Timed(time) = outcome else { continue };
             self.findings.mixes.push(ClassMix { time, ..mix });
         }
@@ -291,8 +288,12 @@ impl ClassSurvey<'_> {
         self.findings.mixes.iter().filter(move |mix| mix.classes == classes).map(|mix| mix.reading(self.usual_error))
     }
 
-    /// Finds the parts of the map, and the maps of each.
+    /// Bounds all unions, and finds the parts of the map, and the maps of each.
     fn solve(&mut self) {
+        self.findings.bounds.clear();
+        self.findings.bounds = self.bound_pairs();
+        // Pairs that seemed to share a port may not, so that fewer triples count.
+        self.findings.bounds.extend(self.bound_triples(&self.list_triples()));
         // A mix that a busy sibling slows, or that something else limits, may look steered: so most pairs count.
         let shows_steering = |classes: ClassSet| {
             let inside = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
@@ -306,24 +307,18 @@ impl ClassSurvey<'_> {
         };
         let everything: ClassSet = (0..self.ports.len()).collect();
         let is_core_steered = shows_steering(everything);
-        let mut open = self.split_components(everything);
         let mut solved = Vec::new();
-        while let Some(classes) = open.pop() {
+        for classes in self.split_components(everything) {
             let has_several = classes.count_classes() > 2;
             let steered = if has_several { shows_steering(classes) } else { is_core_steered };
-            match self.solve_component(classes, steered) {
-                Some(component) => solved.push(component),
-                // The class that the core assigns worst, or that shares something else, has no map.
-                None => {
-                    let worst = classes.list_classes().max_by_key(|class| self.rate_badness(*class, classes));
-                    let odd = ClassSet::single(worst.expect("a component has classes"));
-                    let solutions = MapSolutions { maps: Vec::new(), complete: true };
-                    solved.push(SharingComponent { classes: odd, steered, solutions, odd, contradictions: Vec::new() });
-                    open.extend(
-                        self.split_components(classes.list_classes().filter(|class| !odd.contains(*class)).collect()),
-                    );
-                }
+            let parts = self.solve_most(classes, steered);
+            let mapped: ClassSet = parts.iter().flat_map(|part| part.classes.list_classes()).collect();
+            // A class is assigned badly, or shares something else, or its rate is not that of its ports.
+            for odd in classes.without(mapped).list_classes().map(ClassSet::single) {
+                let solutions = MapSolutions { complete: true, ..MapSolutions::default() };
+                solved.push(SharingComponent { classes: odd, steered, solutions, odd });
             }
+            solved.extend(parts);
         }
         // If µops are spread evenly, a mix of two forms that share some of their ports looks like one of forms that
         // share all.
@@ -338,16 +333,47 @@ impl ClassSurvey<'_> {
         self.findings.components = solved;
     }
 
-    /// How many of a class's unions with others of these no number of ports explains; then, how few
-    /// forms it has.
-    fn rate_badness(&self, class: usize, classes: ClassSet) -> (usize, std::cmp::Reverse<usize>) {
-        let own = self.findings.bounds.iter().filter(|bounds| {
+    /// The parts of those of these classes that have maps together. Classes with many forms are added first, then those
+    /// with few unexplained unions. One that contradicts a bound is added last, if the maps of the others stay the same.
+    fn solve_most(&self, classes: ClassSet, steered: bool) -> Vec<SharingComponent> {
+        let mut order: Vec<usize> = classes.list_classes().collect();
+        let forms = |class: usize| self.findings.classes[class].members.len();
+        order.sort_by_key(|class| (Reverse(forms(*class)), self.count_unexplained(*class, classes)));
+        let contradicted =
+            |parts: &[SharingComponent]| parts.iter().map(|part| part.solutions.contradicted).sum::<usize>();
+        let free = |classes: ClassSet| self.solve_parts(classes, steered).filter(|parts| contradicted(parts) == 0);
+        if let Some(parts) = free(classes) {
+            return parts;
+        }
+        let (mut kept, mut parts) = (ClassSet::default(), Vec::new());
+        for class in &order {
+            if let Some(more) = free(kept.with_class(*class)) {
+                (kept, parts) = (kept.with_class(*class), more);
+            }
+        }
+        for class in order {
+            let Some(more) = self.solve_parts(kept.with_class(class), steered) else { continue };
+            if contradicted(&more) <= contradicted(&parts) + 1 && keeps_maps(&parts, &more) {
+                (kept, parts) = (kept.with_class(class), more);
+            }
+        }
+        parts
+    }
+
+    /// The parts of these classes that share ports, with their maps. `None` if one has none.
+    fn solve_parts(&self, classes: ClassSet, steered: bool) -> Option<Vec<SharingComponent>> {
+        let parts = self.split_components(classes).into_iter();
+        parts.map(|part| self.solve_component(part, steered)).collect()
+    }
+
+    /// How many of a class's unions with others of these no ports explain.
+    fn count_unexplained(&self, class: usize, classes: ClassSet) -> usize {
+        let is_own = |bounds: &&UnionBounds| {
             bounds.classes.contains(class)
                 && classes.contains_all(bounds.classes)
                 && bounds.classes.count_classes() == 2
-        });
-        let bad = own.filter(|bounds| bounds.standing == UnionStanding::Misassigned).count();
-        (bad, std::cmp::Reverse(self.findings.classes[class].members.len()))
+        };
+        self.findings.bounds.iter().filter(is_own).filter(|bounds| bounds.is_unexplained()).count()
     }
 
     /// The parts of these classes that are connected by shared ports.
@@ -371,13 +397,18 @@ impl ClassSurvey<'_> {
             .map(|bounds| if steered { bounds.clone() } else { bounds.clone().without_fit(sum(bounds.classes)) })
             .collect();
         let solutions = find_maps(classes, &self.ports, &bounds);
-        if !solutions.maps.is_empty() || !solutions.complete {
-            let (odd, contradictions) = (ClassSet::default(), Vec::new());
-            return Some(SharingComponent { classes, steered, solutions, odd, contradictions });
-        }
-        let (solutions, contradictions) = relax_bounds(classes, &self.ports, &bounds)?;
-        Some(SharingComponent { classes, steered, solutions, odd: ClassSet::default(), contradictions })
+        let is_open = !solutions.maps.is_empty() || !solutions.complete;
+        is_open.then(|| SharingComponent { classes, steered, solutions, odd: ClassSet::default() })
     }
+}
+
+/// Whether the maps of these parts are the same after more classes were added.
+fn keeps_maps(before: &[SharingComponent], after: &[SharingComponent]) -> bool {
+    before.iter().all(|part| {
+        let whole = after.iter().find(|whole| whole.classes.contains_all(part.classes));
+        let is_known = |map: &PortMap| part.solutions.maps.contains(&map.restrict(part.classes));
+        whole.is_some_and(|whole| whole.solutions.maps.iter().all(is_known))
+    })
 }
 
 /// The mix of these forms, each with its number of ports and the core cycles that it would take alone.

@@ -1,10 +1,11 @@
-//! Finds the port maps that agree with all bounds of unions.
+//! Finds the port maps that agree with the bounds of unions.
 //!
 //! Classes join the map one by one. A class takes some ports of each group that exists, and new
 //! ones for the rest. Ports with the same users are alike, so that each map is found once. Bounds
 //! of pairs and larger sets cut the search as soon as their last class has joined.
 //!
-//! If no map agrees with all bounds, `relax_bounds` leaves out one or two of them.
+//! Lower bounds are proved, so each map agrees with them. A slow mix may be slow for another reason
+//! than ports: if no map agrees with all upper bounds, one or two of them do not count.
 
 use crate::class_set::ClassSet;
 use crate::port_map::{PortGroup, PortMap};
@@ -14,16 +15,20 @@ use crate::union_bounds::UnionBounds;
 const STEPS_MOST: usize = 300_000;
 /// Maps after which a search gives up.
 const MAPS_MOST: usize = 64;
-/// Upper limit of pairs of bounds that are left out.
-const RELAXED_MOST: usize = 500;
+/// Upper limit of upper bounds that a map contradicts.
+pub const CONTRADICTIONS_MOST: usize = 2;
 
-/// The maps that agree with all bounds.
+/// The maps that contradict the fewest upper bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MapSolutions {
     /// The maps, those with the fewest ports first.
     pub maps: Vec<PortMap>,
     /// Whether the search was complete.
     pub complete: bool,
+    /// Number of upper bounds that each map contradicts.
+    pub contradicted: usize,
+    /// Classes of these bounds, of all maps.
+    pub contradictions: Vec<ClassSet>,
 }
 
 /// A search for maps of some classes.
@@ -32,36 +37,63 @@ struct MapSearch<'a> {
     bounds: &'a [UnionBounds],
     order: Vec<usize>,
     groups: Vec<PortGroup>,
+    /// The upper bounds that the groups contradict, and how many may be.
+    contradicted: Vec<ClassSet>,
+    most: usize,
     maps: Vec<PortMap>,
+    contradictions: Vec<ClassSet>,
     steps: usize,
 }
 
-/// Finds the maps of these classes. `ports` has the number of ports of each class.
+/// Finds the maps of these classes. `ports` has the number of ports of each class. Bounds of pairs come before those
+/// of more classes. Without maps, each contradicts more than [`CONTRADICTIONS_MOST`] bounds, or a proved one.
 pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds]) -> MapSolutions {
     let own: Vec<UnionBounds> = bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).cloned().collect();
+    let search = |most| search_maps(classes, ports, &own, most);
+    let is_over = |found: &MapSolutions| !found.maps.is_empty() || !found.complete;
+    (0..CONTRADICTIONS_MOST).map(search).find(is_over).unwrap_or_else(|| search(CONTRADICTIONS_MOST))
+}
+
+/// Finds the maps that contradict so many upper bounds.
+fn search_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], most: usize) -> MapSolutions {
     let mut search = MapSearch {
         ports,
-        bounds: &own,
-        order: order_classes(classes, &own),
+        bounds,
+        order: order_classes(classes, bounds),
         groups: Vec::new(),
+        contradicted: Vec::new(),
+        most,
         maps: Vec::new(),
+        contradictions: Vec::new(),
         steps: 0,
     };
     search.add_class(0);
-    let MapSearch { mut maps, steps, .. } = search;
+    let MapSearch { mut maps, mut contradictions, steps, .. } = search;
     let complete = steps < STEPS_MOST && maps.len() < MAPS_MOST;
-    maps.sort_by_key(PortMap::count_ports);
+    maps.sort_by_key(|map| (map.count_ports(), map.clone()));
+    maps.dedup();
     // Each map is checked by substitution.
     maps.retain(|map| {
-        own.iter().all(|bounds| agrees(map, bounds))
+        bounds.iter().all(|bounds| map.count_union(bounds.classes) >= bounds.lower)
+            && list_contradicted(bounds, |classes| map.count_union(classes)).len() <= most
             && classes.list_classes().all(|class| map.count_union(ClassSet::single(class)) == ports[class])
     });
-    MapSolutions { maps, complete }
+    contradictions.sort_unstable();
+    contradictions.dedup();
+    MapSolutions { maps, complete, contradicted: most, contradictions }
 }
 
-/// Whether a map agrees with the bounds of a union.
-pub fn agrees(map: &PortMap, bounds: &UnionBounds) -> bool {
-    (bounds.lower..=bounds.upper).contains(&map.count_union(bounds.classes))
+/// The sets of classes whose upper bound is less than this union. A bound of a larger set follows from
+/// those of its pairs: it says nothing if one of them is wrong.
+fn list_contradicted(bounds: &[UnionBounds], union: impl Fn(ClassSet) -> u32) -> Vec<ClassSet> {
+    let mut contradicted: Vec<ClassSet> = Vec::new();
+    for bounds in bounds.iter().filter(|bounds| bounds.is_shared()) {
+        let follows = contradicted.iter().any(|classes| bounds.classes.contains_all(*classes));
+        if !follows && union(bounds.classes) > bounds.upper {
+            contradicted.push(bounds.classes);
+        }
+    }
+    contradicted
 }
 
 /// Classes in an order in which each has many bounds with those before it.
@@ -80,44 +112,6 @@ fn order_classes(classes: ClassSet, bounds: &[UnionBounds]) -> Vec<usize> {
     order
 }
 
-/// The maps that agree with all bounds but one, or but two, if there is no such map. A slow mix may
-/// be slow for another reason than ports, so that its upper bound does not count. If several choices
-/// leave a map, all of their maps are possible.
-pub(crate) fn relax_bounds(
-    classes: ClassSet,
-    ports: &[u32],
-    bounds: &[UnionBounds],
-) -> Option<(MapSolutions, Vec<ClassSet>)> {
-    let sum = |set: ClassSet| set.list_classes().map(|class| ports[class]).sum::<u32>();
-    let open: Vec<usize> = (0..bounds.len()).filter(|at| bounds[*at].is_shared()).collect();
-    let single = open.iter().map(|at| vec![*at]).collect();
-    let pairs =
-        open.iter().flat_map(|one| open.iter().filter(move |other| *other < one).map(move |other| vec![*one, *other]));
-    for choices in [single, pairs.take(RELAXED_MOST).collect()] {
-        let mut found = MapSolutions { maps: Vec::new(), complete: true };
-        let mut contradictions = Vec::new();
-        let choices: Vec<Vec<usize>> = choices;
-        for choice in choices {
-            let mut relaxed = bounds.to_vec();
-            choice.iter().for_each(|at| relaxed[*at].upper = sum(relaxed[*at].classes));
-            let MapSolutions { maps, complete } = find_maps(classes, ports, &relaxed);
-            if !maps.is_empty() {
-                contradictions.extend(choice.iter().map(|at| bounds[*at].classes));
-                found.maps.extend(maps);
-                found.complete &= complete;
-            }
-        }
-        if !found.maps.is_empty() {
-            found.maps.sort_by_key(|map| (map.count_ports(), map.clone()));
-            found.maps.dedup();
-            contradictions.sort();
-            contradictions.dedup();
-            return Some((found, contradictions));
-        }
-    }
-    None
-}
-
 impl MapSearch<'_> {
     /// Adds the class at this place of the order, and all after it.
     fn add_class(&mut self, place: usize) {
@@ -125,7 +119,10 @@ impl MapSearch<'_> {
             return;
         }
         match self.order.get(place) {
-            None => self.maps.push(PortMap::from_groups(self.groups.iter().copied())),
+            None => {
+                self.maps.push(PortMap::from_groups(self.groups.iter().copied()));
+                self.contradictions.extend(&self.contradicted);
+            }
             Some(&class) => self.share_groups(place, 0, self.groups.len(), self.ports[class]),
         }
     }
@@ -145,9 +142,11 @@ impl MapSearch<'_> {
         if group == end {
             let own = PortGroup { users: ClassSet::single(class), ports: left };
             self.groups.extend((left > 0).then_some(own));
+            let known = self.contradicted.len();
             if self.agrees_so_far(place) {
                 self.add_class(place + 1);
             }
+            self.contradicted.truncate(known);
             self.groups.truncate(self.groups.len() - usize::from(left > 0));
             return;
         }
@@ -178,15 +177,30 @@ impl MapSearch<'_> {
         pairs.filter_map(limit).min().unwrap_or(u32::MAX)
     }
 
-    /// Whether the map agrees with all bounds whose last class is at this place.
-    fn agrees_so_far(&self, place: usize) -> bool {
+    /// Whether the map agrees with the proved bounds whose last class is at this place, and contradicts few others.
+    /// Adds these to the contradicted ones.
+    fn agrees_so_far(&mut self, place: usize) -> bool {
         let known: ClassSet = self.order[..=place].iter().copied().collect();
         let class = self.order[place];
-        let due = |bounds: &&UnionBounds| bounds.classes.contains(class) && known.contains_all(bounds.classes);
+        let groups = &self.groups;
         let union = |classes: ClassSet| -> u32 {
-            self.groups.iter().filter(|group| group.users.intersects(classes)).map(|group| group.ports).sum()
+            groups.iter().filter(|group| group.users.intersects(classes)).map(|group| group.ports).sum()
         };
-        self.bounds.iter().filter(due).all(|bounds| (bounds.lower..=bounds.upper).contains(&union(bounds.classes)))
+        let is_due = |bounds: &&UnionBounds| bounds.classes.contains(class) && known.contains_all(bounds.classes);
+        for bounds in self.bounds.iter().filter(is_due) {
+            let ports = union(bounds.classes);
+            let follows = || self.contradicted.iter().any(|classes| bounds.classes.contains_all(*classes));
+            if ports < bounds.lower {
+                return false;
+            }
+            if bounds.is_shared() && ports > bounds.upper && !follows() {
+                self.contradicted.push(bounds.classes);
+                if self.contradicted.len() > self.most {
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 
@@ -232,10 +246,27 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_contradict_each_other_leave_no_map() {
+    fn an_upper_bound_that_contradicts_others_does_not_count_and_a_proved_one_does() {
         let mut bounds = exact_bounds(&PortMap::from_port_bits(&[0b11, 0b11, 0b11]), 3, false);
-        bounds[2].lower = 4;
-        bounds[2].upper = 4;
-        assert!(find_maps((0..3).collect(), &[2, 2, 2], &bounds).maps.is_empty());
+        let [first, second, last] = [0, 1, 2].map(|at: usize| bounds[at].classes);
+        (bounds[2].lower, bounds[2].upper) = (4, 4);
+        // Either of the first two is wrong.
+        let found = find_maps((0..3).collect(), &[2, 2, 2], &bounds);
+        assert_eq!((found.contradicted, found.contradictions), (1, vec![first, second]));
+        assert!(found.maps.len() == 2 && found.maps.iter().all(|map| map.count_union(last) == 4));
+        bounds[2].lower = 5;
+        assert!(
+            find_maps((0..3).collect(), &[2, 2, 2], &bounds).maps.is_empty(),
+            "no map has five ports for two pairs"
+        );
+    }
+
+    #[test]
+    fn a_bound_of_three_says_nothing_if_that_of_two_of_them_is_wrong() {
+        let mut bounds = exact_bounds(&PortMap::from_port_bits(&[0b01, 0b01, 0b10]), 3, true);
+        bounds[0].lower = 2;
+        // The first two share no port, as is proved, so that the pair and the triple are wrong for one reason.
+        let found = find_maps((0..3).collect(), &[1, 1, 1], &bounds);
+        assert_eq!((found.contradicted, found.contradictions), (1, vec![bounds[0].classes]));
     }
 }

@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn names_of_many_ports_can_be_read_back() {
         let map = PortMap::from_port_bits(&[0xfff, 0x800]);
-        let solutions = MapSolutions { maps: vec![map], complete: true };
+        let solutions = MapSolutions { maps: vec![map], complete: true, ..MapSolutions::default() };
         let (classes, odd) = ((0..2).collect(), ClassSet::default());
-        let component = SharingComponent { classes, steered: true, solutions, odd, contradictions: Vec::new() };
+        let component = SharingComponent { classes, steered: true, solutions, odd };
         let findings = ClassFindings { components: vec![component], ..ClassFindings::default() };
         let labels = PortLabels::new(&findings, &['A', 'A']);
         let text = labels.describe(labels.list_ports(0));
@@ -160,9 +160,8 @@ mod tests {
         let component = SharingComponent {
             classes: (0..3).collect(),
             steered: true,
-            solutions: MapSolutions { maps: vec![map], complete: true },
+            solutions: MapSolutions { maps: vec![map], complete: true, ..MapSolutions::default() },
             odd: ClassSet::default(),
-            contradictions: Vec::new(),
         };
         let findings = ClassFindings { components: vec![component], ..ClassFindings::default() };
         let labels = PortLabels::new(&findings, &['A', 'A', 'V']);

@@ -41,6 +41,12 @@ impl PortMap {
         PortMap::from_groups(groups.filter(|group| group.users != ClassSet::default()))
     }
 
+    /// The same map of these classes alone.
+    pub fn restrict(&self, classes: ClassSet) -> PortMap {
+        let groups = self.groups.iter().map(|group| PortGroup { users: group.users.common(classes), ..*group });
+        PortMap::from_groups(groups.filter(|group| group.users != ClassSet::default()))
+    }
+
     /// The groups, sorted.
     pub fn groups(&self) -> &[PortGroup] {
         &self.groups
@@ -97,5 +103,12 @@ mod tests {
             map.groups().iter().map(|group| (group.users.count_classes(), group.ports)).collect();
         assert_eq!(groups, [(1, 2), (2, 2)]);
         assert_eq!(map.count_union(ClassSet::single(1)), 2);
+    }
+
+    #[test]
+    fn a_restricted_map_has_the_ports_of_its_classes_alone() {
+        let map = PortMap::from_port_bits(&[0b1100, 0b0011, 0b0110]);
+        let pair = ClassSet::from_iter([0, 2]);
+        assert_eq!(map.restrict(pair), PortMap::from_port_bits(&[0b1100, 0, 0b0110]));
     }
 }

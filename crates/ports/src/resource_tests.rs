@@ -126,6 +126,25 @@ fn resources_that_are_no_ports_make_no_exact_verdict_wrong() {
     }
 }
 
+/// Additions of bytes on Zen 3: they run on all four ALUs, but no more than three a cycle.
+#[test]
+fn a_form_whose_rate_is_not_that_of_its_ports_leaves_the_others_theirs() {
+    for assignment in STEERED {
+        let mut core = plant_core(assignment, 0.004);
+        let several = core.forms.len() - UNITS.len() + CLASSES.len();
+        // In place of a form of several µops.
+        core.forms[several] = vec![CLASSES[0]];
+        let mut resource = plant_resource(&core, &[], 1.0, 3.0);
+        resource.needs[several] = 1.0;
+        core.resources = vec![resource];
+        let (rows, _) = survey_rows(&mut core);
+        let is_exact = |form: usize| rows[form].verdict == PortsVerdict::Exact;
+        assert!(!is_exact(several), "{assignment:?}: {:?}", rows[several]);
+        let exact = (0..2 * CLASSES.len()).filter(|form| is_exact(*form)).count();
+        assert_eq!(exact, 2 * CLASSES.len(), "{assignment:?}");
+    }
+}
+
 #[test]
 fn busy_siblings_and_slow_modes_make_no_exact_verdict_wrong() {
     for assignment in Assignment::ALL {

@@ -4,6 +4,7 @@
 //! suggests. Of another form, these are its mixes beside classes.
 
 use crate::class_findings::{ClassMix, ComparedForm};
+use crate::class_set::ClassSet;
 use crate::deciding_mix::{DecidingMix, FormNames, MixEvidence, MixLimits};
 use crate::fitted_mix::FittedMix;
 use crate::forms_survey::SurveyedPorts;
@@ -46,15 +47,22 @@ impl SurveyedPorts {
         own.map(compare).chain(bounds.flat_map(|bounds| self.list_union_mixes(bounds, names))).collect()
     }
 
+    /// The mix of these classes that takes longest for what they would take without shared ports, by the fastest try
+    /// of each.
+    pub(crate) fn find_slowest_mix(&self, classes: ClassSet) -> Option<&ClassMix> {
+        let slowness = |mix: &&ClassMix| mix.time.low / self.limit_class_mix(mix).free_cycles();
+        let own = self.findings.list_fastest_mixes(classes);
+        own.max_by(|one, other| slowness(one).total_cmp(&slowness(other)))
+    }
+
     /// The mixes that decided a union of classes: the fastest one if it proves something, then the
     /// slowest one if it suggests something.
     pub(crate) fn list_union_mixes(&self, bounds: &UnionBounds, names: &[FormNames]) -> Vec<DecidingMix> {
         let UnionBounds { lower, upper, standing, .. } = *bounds;
-        let own = || self.findings.mixes.iter().filter(|mix| mix.classes == bounds.classes);
+        let own = || self.findings.list_fastest_mixes(bounds.classes);
         let rate = |mix: &&ClassMix| mix.mix.counts().iter().sum::<usize>() as f64 / mix.time.high;
-        let slowness = |mix: &&ClassMix| mix.time.low / self.limit_class_mix(mix).free_cycles();
         let fastest = own().max_by(|one, other| rate(one).total_cmp(&rate(other)));
-        let slowest = own().max_by(|one, other| slowness(one).total_cmp(&slowness(other)));
+        let slowest = self.find_slowest_mix(bounds.classes);
         let most_own = bounds.classes.list_classes().map(|class| self.findings.classes[class].ports).max().unwrap_or(0);
         let proves = |shows: String| (MixEvidence::Proves, shows);
         let suggests = |shows: String| (MixEvidence::Suggests, shows);

@@ -6,7 +6,6 @@ use crate::fitted_mix::read_port_cycles;
 use crate::forms_survey::{SurveyedForm, SurveyedPorts};
 use crate::port_labels::PortBits;
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
-use crate::union_bounds::UnionStanding;
 use crate::uop_fit::UopFit;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
@@ -61,18 +60,13 @@ impl SurveyedPorts {
         let component = self.findings.find_component(class).expect("each class has one");
         let own = self.labels.list_ports(class);
         let sets = component.list_own_sets(class).len();
-        let shares_other = self
-            .findings
-            .bounds
-            .iter()
-            .any(|bounds| bounds.classes.contains(class) && bounds.standing == UnionStanding::NoPort);
         let (verdict, reason) = match () {
             () if component.odd.contains(class) => (PortsVerdict::Odd, "no ports explain all mixes; "),
             () if sets == 0 => (PortsVerdict::Several, "there are too many maps to find all; "),
-            () if component.is_certain(class) && component.is_contradicted(class) => {
+            () if component.is_certain(class) && self.findings.is_contradicted(class) => {
                 (PortsVerdict::Shared, "no port explains all of its slow mixes; ")
             }
-            () if component.is_certain(class) && shares_other => {
+            () if component.is_certain(class) && self.findings.shares_other(class) => {
                 (PortsVerdict::Shared, "beside some forms that share no port with it, it is slow; ")
             }
             () if component.is_certain(class) => (PortsVerdict::Exact, ""),
@@ -102,8 +96,7 @@ impl SurveyedPorts {
             bounds.classes.contains(class) && bounds.classes.count_classes() == 2 && bounds.is_shared()
         });
         let sentence = |classes: ClassSet, text: String| {
-            let mix = self.findings.mixes.iter().rfind(|mix| mix.classes == classes)?;
-            Some(format!("{} {text}", describe_mix(mix, names)))
+            Some(format!("{} {text}", describe_mix(self.find_slowest_mix(classes)?, names)))
         };
         let shared = own.filter_map(|bounds| {
             let (low, high) = (bounds.lower, bounds.upper);

@@ -60,7 +60,7 @@ impl MixReading {
     }
 
     /// Whether no reading with the same ratio is faster.
-    fn is_fastest(&self, readings: &[MixReading]) -> bool {
+    pub(crate) fn is_fastest(&self, readings: &[MixReading]) -> bool {
         let is_alike = |other: &&MixReading| {
             let scale = self.count_uops() / other.count_uops();
             let pairs = self.counts.iter().zip(&other.counts);
@@ -161,13 +161,21 @@ impl UnionBounds {
         // Shared ports slow the mix most that would run at the highest rate without them.
         let free_rate = |reading: &MixReading| reading.count_uops() / explained(reading);
         let fullest = fastest.iter().max_by(|one, other| free_rate(one).total_cmp(&free_rate(other)));
-        let is_slow = fullest.is_some_and(|reading| excess(reading, most) > SLOW_SHARE);
-        let slow_mixes = fastest.iter().filter(|reading| excess(reading, most) > SLOW_SHARE).count();
+        let is_slow = |reading: &MixReading| excess(reading, most) > SLOW_SHARE;
+        let is_any_slow = fullest.is_some_and(|reading| is_slow(reading));
+        // A sibling that takes a few slots slows mixes that need all. No number of ports explains these.
+        let has_slots = |reading: &MixReading| reading.low > reading.count_uops() / width * (1.0 + SLOT_SHARE);
+        let is_slow_for_slots = is_any_slow && fullest.is_some_and(|reading| has_slots(reading));
+        let slow_mixes = fastest.iter().filter(|reading| is_slow(reading) && has_slots(reading)).count();
+        // With one port less, the best assignment would often take no longer than the slots. Then only an even spread
+        // of µops is as slow.
+        let may_share =
+            f64::from(most - 1) < width || !fullest.is_some_and(|reading| reading.shows_steering(ports, width));
         let (upper, standing) = match (lower..=most).rev().find(fits) {
-            _ if lower == most && is_slow && slow_mixes > 1 => (most, UnionStanding::NoPort),
+            _ if lower == most && is_slow_for_slots && slow_mixes > 1 => (most, UnionStanding::NoPort),
             _ if lower == most => (most, UnionStanding::Free),
-            Some(upper) if upper < most && is_slow => (upper, UnionStanding::Fits),
-            None if is_slow => (most - 1, UnionStanding::Misassigned),
+            Some(upper) if upper < most && is_any_slow => (upper, UnionStanding::Fits),
+            None if is_slow_for_slots && may_share => (most - 1, UnionStanding::Misassigned),
             _ => (most, UnionStanding::Hidden),
         };
         UnionBounds { classes, lower, upper, standing }
@@ -180,6 +188,11 @@ impl UnionBounds {
             UnionStanding::Fits => UnionBounds { upper: most - 1, standing: UnionStanding::Misassigned, ..self },
             _ => self,
         }
+    }
+
+    /// Whether mixes are slow, and no number of ports explains that.
+    pub fn is_unexplained(&self) -> bool {
+        matches!(self.standing, UnionStanding::NoPort | UnionStanding::Misassigned)
     }
 
     /// Whether mixes suggest that a port is shared.
