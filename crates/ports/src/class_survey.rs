@@ -13,7 +13,7 @@ use crate::class_set::ClassSet;
 use crate::map_search::{MapSolutions, find_maps};
 use crate::mix_source::{MixSource, list_times};
 use crate::port_map::PortMap;
-use crate::union_bounds::{MixReading, SLOT_SHARE, SLOW_SHARE, UnionBounds, find_usual_error};
+use crate::union_bounds::{MixReading, MixScale, SLOT_SHARE, SLOW_SHARE, UnionBounds, find_usual_error};
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
 use cyclescope_measure::study::StopReason;
@@ -32,6 +32,10 @@ const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 
 const TRIPLES_MOST: usize = 600;
 /// Most repeats of the mixes of classes without a single map.
 const REPEATS: usize = 2;
+/// Fewest pairs that share no port from which [`ClassSurvey::find_slow_share`] reads how slow these may be, and its
+/// upper limit: a pair that shares one of four ports takes a third longer.
+const FREE_LEAST: usize = 10;
+const SLOW_SHARE_MOST: f64 = 0.25;
 /// A rate is a whole number if it is as near to one as this share.
 const WHOLE_SHARE: f64 = 0.025;
 
@@ -62,8 +66,14 @@ pub fn survey_classes(
     candidates: &[CandidateForm],
     width: f64,
 ) -> Result<ClassFindings, StopReason> {
-    let mut survey =
-        ClassSurvey { source, width, ports: Vec::new(), findings: ClassFindings::default(), usual_error: 0.0 };
+    let mut survey = ClassSurvey {
+        source,
+        width,
+        ports: Vec::new(),
+        findings: ClassFindings::default(),
+        usual_error: 0.0,
+        slow_share: SLOW_SHARE,
+    };
     survey.sort_classes(candidates)?;
     survey.ports = survey.findings.classes.iter().map(|class| class.ports).collect();
     survey.time_pairs()?;
@@ -89,6 +99,8 @@ struct ClassSurvey<'a> {
     findings: ClassFindings,
     /// The usual error of a time, as a share.
     usual_error: f64,
+    /// See [`MixScale::slow_share`].
+    slow_share: f64,
 }
 
 impl ClassSurvey<'_> {
@@ -127,9 +139,10 @@ impl ClassSurvey<'_> {
                 // A form that does not run beside others has no class.
                 let Some(class) = own.filter(|_| !readings.is_empty()) else { continue };
                 let ports = [candidate.ports; 2];
+                let scale = MixScale { ports: &ports, width: self.width, slow_share: self.slow_share };
                 let limits = (candidate.ports, 2 * candidate.ports);
                 let both = [0, 1].into_iter().collect();
-                match UnionBounds::judge(both, &readings, &ports, self.width, limits).lower > candidate.ports {
+                match UnionBounds::judge(both, &readings, scale, limits).lower > candidate.ports {
                     true => others.push(candidate),
                     false => {
                         class.members.push(candidate.form);
@@ -279,18 +292,35 @@ impl ClassSurvey<'_> {
 
     fn judge(&self, classes: ClassSet, limits: (u32, u32)) -> UnionBounds {
         let readings: Vec<MixReading> = self.list_readings(classes).collect();
+        let scale = MixScale { ports: &self.ports, width: self.width, slow_share: self.slow_share };
         let known: Vec<&UnionBounds> =
             self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).collect();
-        UnionBounds::judge_beyond(classes, &readings, &self.ports, self.width, limits, &known)
+        UnionBounds::judge_beyond(classes, &readings, scale, limits, &known)
     }
 
     fn list_readings(&self, classes: ClassSet) -> impl Iterator<Item = MixReading> {
         self.findings.mixes.iter().filter(move |mix| mix.classes == classes).map(|mix| mix.reading(self.usual_error))
     }
 
+    /// What slow mixes have to exceed: nine of ten pairs that share no port, as fast mixes prove, are faster. Beside a
+    /// sibling that takes a few slots, some take a quarter longer than ports and slots explain.
+    fn find_slow_share(&self) -> f64 {
+        let excess = |pair: &[usize; 2]| {
+            let bounds = self.judge_pair(pair);
+            let sum = pair.iter().map(|class| self.ports[*class]).sum::<u32>();
+            let readings: Vec<MixReading> = self.list_readings(bounds.classes).collect();
+            MixReading::find_excess(&readings, &self.ports, self.width).filter(|_| bounds.lower == sum)
+        };
+        let mut free: Vec<f64> = self.list_pairs().iter().filter_map(excess).collect();
+        free.sort_by(f64::total_cmp);
+        let most = free.get(free.len() * 9 / 10).filter(|_| free.len() >= FREE_LEAST);
+        most.map_or(SLOW_SHARE, |excess| excess.clamp(SLOW_SHARE, SLOW_SHARE_MOST))
+    }
+
     /// Bounds all unions, and finds the parts of the map, and the maps of each.
     fn solve(&mut self) {
         self.findings.bounds.clear();
+        self.slow_share = self.find_slow_share();
         self.findings.bounds = self.bound_pairs();
         // Pairs that seemed to share a port may not, so that fewer triples count.
         self.findings.bounds.extend(self.bound_triples(&self.list_triples()));

@@ -2,7 +2,7 @@
 
 use crate::class_set::ClassSet;
 use crate::union_bounds::{
-    MixReading, SLOT_SHARE, SLOW_SHARE, TIME_SHARE, UnionBounds, UnionStanding, find_usual_error,
+    MixReading, MixScale, SLOT_SHARE, SLOW_SHARE, TIME_SHARE, UnionBounds, UnionStanding, find_usual_error,
 };
 use cyclescope_instr::mixes::mix::Mix;
 use cyclescope_instr::mixes::mix_timer::MixTime;
@@ -131,8 +131,8 @@ fn judge_ports(ports: [u32; 2], forms: [PairForm; 2], names: [&str; 2], mixes: &
     let readings: Vec<MixReading> = mixes.iter().map(reading).collect();
     let (most_own, sum) = (ports[0].max(ports[1]), ports[0] + ports[1]);
     let classes: ClassSet = [0, 1].into_iter().collect();
-    let UnionBounds { lower, upper, standing, .. } =
-        UnionBounds::judge(classes, &readings, &ports, width / (1.0 + SLOT_SHARE), (most_own, sum));
+    let scale = MixScale { ports: &ports, width: width / (1.0 + SLOT_SHARE), slow_share: SLOW_SHARE };
+    let UnionBounds { lower, upper, standing, .. } = UnionBounds::judge(classes, &readings, scale, (most_own, sum));
     let rate = |mix: &&PairMix| mix.counts.iter().sum::<usize>() as f64 / mix.time.high;
     let fastest = mixes.iter().max_by(|one, other| rate(one).total_cmp(&rate(other)));
     let slowness = |mix: &&PairMix| mix.time.low / mix.alone(forms).max(mix.slot_cycles(forms, width).unwrap_or(0.0));

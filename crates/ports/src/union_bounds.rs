@@ -22,6 +22,18 @@ pub const SLOT_SHARE: f64 = 0.12;
 /// Classes spread their µops evenly if no mix beats that by more than this share.
 const STEERED_SHARE: f64 = 0.05;
 
+/// What the mixes of a core are judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MixScale<'a> {
+    /// Number of ports of each class.
+    pub ports: &'a [u32],
+    /// Slots that mixes fill in a cycle.
+    pub width: f64,
+    /// A mix that no number of ports explains says something if it takes longer by more than this share: at least
+    /// [`SLOW_SHARE`].
+    pub slow_share: f64,
+}
+
 /// The time of a mix of classes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixReading {
@@ -82,6 +94,14 @@ impl MixReading {
         alone.fold(self.count_uops() / width, f64::max)
     }
 
+    /// How much longer the fullest of these mixes takes than if no class shared a port, as a share.
+    pub fn find_excess(readings: &[MixReading], ports: &[u32], width: f64) -> Option<f64> {
+        let rate = |reading: &MixReading| reading.count_uops() / reading.free_cycles(ports, width);
+        let fastest = readings.iter().filter(|reading| reading.is_fastest(readings));
+        let fullest = fastest.max_by(|one, other| rate(one).total_cmp(&rate(other)))?;
+        Some(fullest.low / fullest.free_cycles(ports, width) - 1.0)
+    }
+
     /// Core cycles if all classes had a port in common and µops were spread evenly.
     fn even_cycles(&self, ports: &[u32]) -> f64 {
         self.counts.iter().map(|(class, count)| count / f64::from(ports[*class])).sum()
@@ -126,24 +146,17 @@ pub struct UnionBounds {
 }
 
 impl UnionBounds {
-    /// Judges the mixes of these classes. `width` is the slots that mixes fill in a cycle. `least` is the lower bound that is known already, from the
-    /// unions of fewer classes, and `most` the upper one. `ports` has the number of each class.
-    pub fn judge(
-        classes: ClassSet,
-        readings: &[MixReading],
-        ports: &[u32],
-        width: f64,
-        limits: (u32, u32),
-    ) -> UnionBounds {
-        UnionBounds::judge_beyond(classes, readings, ports, width, limits, &[])
+    /// Judges the mixes of these classes. `least` is the lower bound that is known already, from the unions of fewer
+    /// classes, and `most` the upper one.
+    pub fn judge(classes: ClassSet, readings: &[MixReading], scale: MixScale, limits: (u32, u32)) -> UnionBounds {
+        UnionBounds::judge_beyond(classes, readings, scale, limits, &[])
     }
 
     /// The same beyond what the known unions of fewer classes explain.
     pub fn judge_beyond(
         classes: ClassSet,
         readings: &[MixReading],
-        ports: &[u32],
-        width: f64,
+        MixScale { ports, width, slow_share }: MixScale,
         (least, most): (u32, u32),
         known: &[&UnionBounds],
     ) -> UnionBounds {
@@ -161,21 +174,23 @@ impl UnionBounds {
         // Shared ports slow the mix most that would run at the highest rate without them.
         let free_rate = |reading: &MixReading| reading.count_uops() / explained(reading);
         let fullest = fastest.iter().max_by(|one, other| free_rate(one).total_cmp(&free_rate(other)));
-        let is_slow = |reading: &MixReading| excess(reading, most) > SLOW_SHARE;
-        let is_any_slow = fullest.is_some_and(|reading| is_slow(reading));
+        let is_any_slow = fullest.is_some_and(|reading| excess(reading, most) > SLOW_SHARE);
         // A sibling that takes a few slots slows mixes that need all. No number of ports explains these.
-        let has_slots = |reading: &MixReading| reading.low > reading.count_uops() / width * (1.0 + SLOT_SHARE);
-        let is_slow_for_slots = is_any_slow && fullest.is_some_and(|reading| has_slots(reading));
-        let slow_mixes = fastest.iter().filter(|reading| is_slow(reading) && has_slots(reading)).count();
+        let is_unexplained = |reading: &MixReading| {
+            let by_slots = reading.count_uops() / width * (1.0 + SLOT_SHARE);
+            excess(reading, most) > slow_share && reading.low > by_slots
+        };
+        let is_any_unexplained = fullest.is_some_and(|reading| is_unexplained(reading));
+        let unexplained = fastest.iter().filter(|reading| is_unexplained(reading)).count();
         // With one port less, the best assignment would often take no longer than the slots. Then only an even spread
         // of µops is as slow.
         let may_share =
             f64::from(most - 1) < width || !fullest.is_some_and(|reading| reading.shows_steering(ports, width));
         let (upper, standing) = match (lower..=most).rev().find(fits) {
-            _ if lower == most && is_slow_for_slots && slow_mixes > 1 => (most, UnionStanding::NoPort),
+            _ if lower == most && is_any_unexplained && unexplained > 1 => (most, UnionStanding::NoPort),
             _ if lower == most => (most, UnionStanding::Free),
             Some(upper) if upper < most && is_any_slow => (upper, UnionStanding::Fits),
-            None if is_slow_for_slots && may_share => (most - 1, UnionStanding::Misassigned),
+            None if is_any_unexplained && may_share => (most - 1, UnionStanding::Misassigned),
             _ => (most, UnionStanding::Hidden),
         };
         UnionBounds { classes, lower, upper, standing }
@@ -222,9 +237,14 @@ mod tests {
     }
 
     fn judge(ports: [u32; 2], readings: &[MixReading]) -> (u32, u32, UnionStanding) {
+        judge_noisy(ports, readings, SLOW_SHARE)
+    }
+
+    fn judge_noisy(ports: [u32; 2], readings: &[MixReading], slow_share: f64) -> (u32, u32, UnionStanding) {
         let (least, most) = (ports[0].max(ports[1]), ports[0] + ports[1]);
         let classes = ClassSet::from_iter([0, 1]);
-        let bounds = UnionBounds::judge(classes, readings, &ports, WIDTH, (least, most));
+        let scale = MixScale { ports: &ports, width: WIDTH, slow_share };
+        let bounds = UnionBounds::judge(classes, readings, scale, (least, most));
         (bounds.lower, bounds.upper, bounds.standing)
     }
 
@@ -248,6 +268,20 @@ mod tests {
         assert_eq!(judge([2, 2], &[pair(both, 2.68), pair([4.0, 2.0], 2.6)]).2, UnionStanding::Misassigned);
         let slower = judge([4, 1], &[pair([8.0, 2.0], 3.19)]);
         assert_eq!(slower, (4, 4, UnionStanding::Misassigned), "the best assignment takes 2.5");
+    }
+
+    #[test]
+    fn what_no_ports_explain_has_to_be_slower_than_free_mixes_are() {
+        let (few, both) = (pair([4.0, 2.0], 2.6), pair([4.0, 4.0], 2.35));
+        let judge = |slow_share| judge_noisy([2, 2], &[both.clone(), few.clone()], slow_share).2;
+        assert_eq!([judge(SLOW_SHARE), judge(0.25)], [UnionStanding::NoPort, UnionStanding::Free]);
+        let full = pair([16.0, 8.0], 3.3);
+        assert_eq!(
+            judge_noisy([4, 2], std::slice::from_ref(&full), SLOW_SHARE).2,
+            UnionStanding::Free,
+            "a tenth of the slots"
+        );
+        assert_eq!(MixReading::find_excess(&[full], &[4, 2], 6.0).map(|share| share < 0.0), Some(true));
     }
 
     #[test]
