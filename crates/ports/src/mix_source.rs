@@ -27,7 +27,7 @@ pub trait MixSource {
     }
 }
 
-/// Core cycles of each form alone. `None` if a form can't be timed.
+/// Core cycles of each form alone, anew each time. `None` if a form can't be timed.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn time_singles(source: &mut dyn MixSource, forms: &[usize]) -> Result<Vec<O
             [time.cycles, time.low, time.high, time.worst].map(|all| all / SINGLE_COPIES as f64);
         Some(MixTime { cycles, low, high, worst, ..time })
     };
-    Ok(source.time_mixes(&mixes)?.into_iter().map(single).collect())
+    Ok(source.time_again(&mixes)?.into_iter().map(single).collect())
 }
 
 /// The times among these outcomes.

@@ -431,6 +431,41 @@ fn an_answer_without_a_mix_beside_each_class_is_not_exact() {
     assert_eq!([verdict(loads), verdict(usize::MAX)], [PortsVerdict::Several, PortsVerdict::Exact]);
 }
 
+/// A core on which a form alone takes a third longer, the first time.
+struct SlowAlone {
+    core: PlantedCore,
+    form: usize,
+    known: bool,
+}
+
+impl MixSource for SlowAlone {
+    fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason> {
+        let mut outcomes = self.core.time_mixes(mixes)?;
+        for (mix, outcome) in mixes.iter().zip(&mut outcomes) {
+            if mix.parts.len() == 1 && mix.parts[0].form == self.form && !std::mem::replace(&mut self.known, true) {
+                slow_down(outcome, 1.33);
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+#[test]
+fn a_form_that_something_disturbed_once_alone_has_its_ports() {
+    let maps = list_real_maps();
+    let map = maps.iter().find(|map| map.name == "golden cove").unwrap();
+    let several = vec![map.classes[0], map.classes[6]];
+    let forms: Vec<Vec<u32>> = map.classes.iter().map(|set| vec![*set]).chain([several]).collect();
+    let surveyed: Vec<SurveyedForm> =
+        forms.iter().enumerate().map(|(place, uops)| planted_form(place, uops.len(), 'A')).collect();
+    let last = forms.len() - 1;
+    let core = PlantedCore::new(map.width, forms, Assignment::Best, 0.004, 1);
+    let mut source = SlowAlone { core, form: last, known: false };
+    let found = survey_forms(&mut source, &surveyed, map.width as f64).unwrap();
+    let fit = found.fits[last].as_ref().unwrap();
+    assert!(source.known && fit.solutions.len() == 1, "{fit:?}");
+}
+
 #[test]
 fn mixes_that_something_disturbed_once_leave_no_class_open() {
     let maps = list_real_maps();
