@@ -32,6 +32,8 @@ const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 
 const TRIPLES_MOST: usize = 600;
 /// Most repeats of the mixes of classes without a single map.
 const REPEATS: usize = 2;
+/// Upper limit of upper bounds that the maps of one part contradict.
+const CONTRADICTIONS_MOST: usize = 2;
 /// Fewest pairs that share no port from which [`ClassSurvey::find_slow_share`] reads how slow these may be, and its
 /// upper limit: a pair that shares one of four ports takes a third longer.
 const FREE_LEAST: usize = 10;
@@ -369,31 +371,29 @@ impl ClassSurvey<'_> {
         let mut order: Vec<usize> = classes.list_classes().collect();
         let forms = |class: usize| self.findings.classes[class].members.len();
         order.sort_by_key(|class| (Reverse(forms(*class)), self.count_unexplained(*class, classes)));
-        let contradicted =
-            |parts: &[SharingComponent]| parts.iter().map(|part| part.solutions.contradicted).sum::<usize>();
-        let free = |classes: ClassSet| self.solve_parts(classes, steered).filter(|parts| contradicted(parts) == 0);
-        if let Some(parts) = free(classes) {
+        if let Some(parts) = self.solve_parts(classes, steered, 0) {
             return parts;
         }
         let (mut kept, mut parts) = (ClassSet::default(), Vec::new());
         for class in &order {
-            if let Some(more) = free(kept.with_class(*class)) {
+            if let Some(more) = self.solve_parts(kept.with_class(*class), steered, 0) {
                 (kept, parts) = (kept.with_class(*class), more);
             }
         }
         for class in order {
-            let Some(more) = self.solve_parts(kept.with_class(class), steered) else { continue };
-            if contradicted(&more) <= contradicted(&parts) + 1 && keeps_maps(&parts, &more) {
+            let Some(more) = self.solve_parts(kept.with_class(class), steered, CONTRADICTIONS_MOST) else { continue };
+            if count_contradicted(&more) <= count_contradicted(&parts) + 1 && keeps_maps(&parts, &more) {
                 (kept, parts) = (kept.with_class(class), more);
             }
         }
         parts
     }
 
-    /// The parts of these classes that share ports, with their maps. `None` if one has none.
-    fn solve_parts(&self, classes: ClassSet, steered: bool) -> Option<Vec<SharingComponent>> {
+    /// The parts of these classes that share ports, with their maps, which contradict so many bounds of each at most.
+    /// `None` if one has no map.
+    fn solve_parts(&self, classes: ClassSet, steered: bool, contradicted: usize) -> Option<Vec<SharingComponent>> {
         let parts = self.split_components(classes).into_iter();
-        parts.map(|part| self.solve_component(part, steered)).collect()
+        parts.map(|part| self.solve_component(part, steered, contradicted)).collect()
     }
 
     /// How many of a class's unions with others of these no ports explain.
@@ -419,17 +419,22 @@ impl ClassSurvey<'_> {
         components
     }
 
-    fn solve_component(&self, classes: ClassSet, steered: bool) -> Option<SharingComponent> {
+    fn solve_component(&self, classes: ClassSet, steered: bool, contradicted: usize) -> Option<SharingComponent> {
         let own = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
         let sum = |set: ClassSet| set.list_classes().map(|class| self.ports[class]).sum::<u32>();
         let bounds: Vec<UnionBounds> = own
             .filter(|bounds| steered || bounds.classes.count_classes() == 2)
             .map(|bounds| if steered { bounds.clone() } else { bounds.clone().without_fit(sum(bounds.classes)) })
             .collect();
-        let solutions = find_maps(classes, &self.ports, &bounds);
+        let solutions = find_maps(classes, &self.ports, &bounds, contradicted);
         let is_open = !solutions.maps.is_empty() || !solutions.complete;
         is_open.then(|| SharingComponent { classes, steered, solutions, odd: ClassSet::default() })
     }
+}
+
+/// Number of bounds that the maps of these parts contradict.
+fn count_contradicted(parts: &[SharingComponent]) -> usize {
+    parts.iter().map(|part| part.solutions.contradicted).sum()
 }
 
 /// Whether the maps of these parts are the same after more classes were added.

@@ -15,8 +15,6 @@ use crate::union_bounds::UnionBounds;
 const STEPS_MOST: usize = 300_000;
 /// Maps after which a search gives up.
 const MAPS_MOST: usize = 64;
-/// Upper limit of upper bounds that a map contradicts.
-pub const CONTRADICTIONS_MOST: usize = 2;
 
 /// The maps that contradict the fewest upper bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,13 +43,13 @@ struct MapSearch<'a> {
     steps: usize,
 }
 
-/// Finds the maps of these classes. `ports` has the number of ports of each class. Bounds of pairs come before those
-/// of more classes. Without maps, each contradicts more than [`CONTRADICTIONS_MOST`] bounds, or a proved one.
-pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds]) -> MapSolutions {
+/// Finds the maps of these classes that contradict the fewest upper bounds, and at most so many. `ports` has the number
+/// of ports of each class. Bounds of pairs come before those of more classes.
+pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], contradicted: usize) -> MapSolutions {
     let own: Vec<UnionBounds> = bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).cloned().collect();
     let search = |most| search_maps(classes, ports, &own, most);
     let is_over = |found: &MapSolutions| !found.maps.is_empty() || !found.complete;
-    (0..CONTRADICTIONS_MOST).map(search).find(is_over).unwrap_or_else(|| search(CONTRADICTIONS_MOST))
+    (0..contradicted).map(search).find(is_over).unwrap_or_else(|| search(contradicted))
 }
 
 /// Finds the maps that contradict so many upper bounds.
@@ -223,7 +221,7 @@ mod tests {
     fn find(sets: &[u32], triples: bool) -> MapSolutions {
         let map = PortMap::from_port_bits(sets);
         let ports: Vec<u32> = sets.iter().map(|set| set.count_ones()).collect();
-        find_maps((0..sets.len()).collect(), &ports, &exact_bounds(&map, sets.len(), triples))
+        find_maps((0..sets.len()).collect(), &ports, &exact_bounds(&map, sets.len(), triples), 0)
     }
 
     #[test]
@@ -251,12 +249,12 @@ mod tests {
         let [first, second, last] = [0, 1, 2].map(|at: usize| bounds[at].classes);
         (bounds[2].lower, bounds[2].upper) = (4, 4);
         // Either of the first two is wrong.
-        let found = find_maps((0..3).collect(), &[2, 2, 2], &bounds);
+        let found = find_maps((0..3).collect(), &[2, 2, 2], &bounds, 2);
         assert_eq!((found.contradicted, found.contradictions), (1, vec![first, second]));
         assert!(found.maps.len() == 2 && found.maps.iter().all(|map| map.count_union(last) == 4));
         bounds[2].lower = 5;
         assert!(
-            find_maps((0..3).collect(), &[2, 2, 2], &bounds).maps.is_empty(),
+            find_maps((0..3).collect(), &[2, 2, 2], &bounds, 2).maps.is_empty(),
             "no map has five ports for two pairs"
         );
     }
@@ -266,7 +264,7 @@ mod tests {
         let mut bounds = exact_bounds(&PortMap::from_port_bits(&[0b01, 0b01, 0b10]), 3, true);
         bounds[0].lower = 2;
         // The first two share no port, as is proved, so that the pair and the triple are wrong for one reason.
-        let found = find_maps((0..3).collect(), &[1, 1, 1], &bounds);
+        let found = find_maps((0..3).collect(), &[1, 1, 1], &bounds, 2);
         assert_eq!((found.contradicted, found.contradictions), (1, vec![bounds[0].classes]));
     }
 }
