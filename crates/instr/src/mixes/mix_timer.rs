@@ -248,11 +248,13 @@ impl<'a> MixTimer<'a> {
             let gained = missed.len() < tried;
             let (vain, missed): (Vec<_>, Vec<_>) = missed.into_iter().partition(|timed| timed.vain_tries >= TRIES_MOST);
             self.give_up(&vain, outcomes, "no call was proportional to its length");
-            if missed.iter().any(|timed| timed.shared) && !wait.pause_before_retry(executor, gained) {
-                self.give_up(&missed, outcomes, "the sibling was busy");
-                break;
-            }
             open = missed;
+            if open.iter().any(|timed| timed.shared) && !wait.pause_before_retry(executor, gained) {
+                // The others only wait for layouts that agree.
+                let (shared, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|timed| timed.shared);
+                self.give_up(&shared, outcomes, "the sibling was busy");
+                open = others;
+            }
         }
         wait.end_retries();
         self.wait.set(wait);

@@ -6,7 +6,7 @@ use crate::experiments::program_reading::ProgramReading;
 use cyclescope_code::program::{EntryState, VectorSetup};
 use cyclescope_code::snippet::Snippet;
 
-/// Layouts that have to agree beside a sibling that is busy now and then.
+/// Layouts that have to agree where a sibling may be busy unseen.
 const AGREEING_LAYOUTS: usize = 2;
 
 /// A mix, and the bodies to time.
@@ -25,7 +25,7 @@ pub(super) struct TimedMix {
     pub(super) tries: u32,
     /// Whether the last try had rounds with a busy sibling.
     pub(super) shared: bool,
-    /// Tries that had none, and no reading.
+    /// Tries that had none, and no reading or no two layouts that agree.
     pub(super) vain_tries: u32,
 }
 
