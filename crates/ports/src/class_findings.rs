@@ -114,7 +114,7 @@ impl ClassFindings {
     /// Whether one set of ports only fits a class.
     pub fn is_exact(&self, class: usize) -> bool {
         let Some(component) = self.find_component(class) else { return false };
-        component.is_certain(class) && !self.is_contradicted(class)
+        component.is_certain(class) && !self.is_contradicted(class) && !self.has_standing(class, UnionStanding::Unclear)
     }
 
     /// Whether slow mixes of a class contradict the maps.
@@ -125,10 +125,10 @@ impl ClassFindings {
         })
     }
 
-    /// Whether a class is slow beside one with which it shares no port.
-    pub fn shares_other(&self, class: usize) -> bool {
-        let is_other = |bounds: &&UnionBounds| bounds.standing == UnionStanding::NoPort;
-        self.bounds.iter().filter(is_other).any(|bounds| self.has_fewest_forms(class, bounds.classes))
+    /// Whether a union of a class and larger ones, or ones as large, has this standing.
+    pub fn has_standing(&self, class: usize, standing: UnionStanding) -> bool {
+        let own = self.bounds.iter().filter(|bounds| bounds.standing == standing);
+        own.into_iter().any(|bounds| self.has_fewest_forms(class, bounds.classes))
     }
 
     /// Whether a class has the fewest forms of some classes. What these share besides ports is a fact about it: the
@@ -136,11 +136,5 @@ impl ClassFindings {
     fn has_fewest_forms(&self, class: usize, classes: ClassSet) -> bool {
         let forms = |class: usize| self.classes[class].members.len();
         classes.contains(class) && classes.list_classes().all(|other| forms(class) <= forms(other))
-    }
-
-    /// Standing of the worst bound of a class with others.
-    pub fn worst_standing(&self, class: usize) -> Option<UnionStanding> {
-        let own = self.bounds.iter().filter(|bounds| bounds.classes.contains(class));
-        own.map(|bounds| bounds.standing).max_by_key(|standing| *standing as usize)
     }
 }

@@ -30,13 +30,13 @@ const AGAIN_CYCLES: [[usize; 2]; 4] = [[5, 5], [6, 6], [6, 3], [3, 6]];
 const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
 /// Upper limit of triples.
 const TRIPLES_MOST: usize = 600;
-/// Most repeats of the mixes of classes without a single map.
+/// Most repeats of the mixes of classes without a single map, and of slow mixes that no ports explain.
 const REPEATS: usize = 2;
 /// Upper limit of upper bounds that the maps of one part contradict.
 const CONTRADICTIONS_MOST: usize = 2;
-/// Fewest pairs that share no port from which [`ClassSurvey::find_slow_share`] reads how slow these may be, and its
-/// upper limit: a pair that shares one of four ports takes a third longer.
+/// Fewest pairs that share no port from which [`ClassSurvey::find_slow_share`] reads how slow these may be.
 const FREE_LEAST: usize = 10;
+/// Upper limit of that: a pair that shares one of four ports takes a third longer.
 const SLOW_SHARE_MOST: f64 = 0.25;
 /// A rate is a whole number if it is as near to one as this share.
 const WHOLE_SHARE: f64 = 0.025;
@@ -350,7 +350,13 @@ impl ClassSurvey<'_> {
                 let solutions = MapSolutions { complete: true, ..MapSolutions::default() };
                 solved.push(SharingComponent { classes: odd, steered, solutions, odd });
             }
-            solved.extend(parts);
+            // Without the odd classes, a part may be steered otherwise.
+            for part in parts {
+                let has_several = part.classes.count_classes() > 2;
+                let own = if has_several { shows_steering(part.classes) } else { is_core_steered };
+                let again = (own != steered).then(|| self.solve_component(part.classes, own, CONTRADICTIONS_MOST));
+                solved.push(again.flatten().unwrap_or(SharingComponent { steered: own && steered, ..part }));
+            }
         }
         // If µops are spread evenly, a mix of two forms that share some of their ports looks like one of forms that
         // share all.
@@ -376,11 +382,13 @@ impl ClassSurvey<'_> {
         }
         let (mut kept, mut parts) = (ClassSet::default(), Vec::new());
         for class in &order {
-            if let Some(more) = self.solve_parts(kept.with_class(*class), steered, 0) {
+            let more = self.solve_parts(kept.with_class(*class), steered, 0);
+            if let Some(more) = more.filter(|parts| parts.iter().all(|part| !part.solutions.maps.is_empty())) {
                 (kept, parts) = (kept.with_class(*class), more);
             }
         }
-        for class in order {
+        let left: Vec<usize> = order.into_iter().filter(|class| !kept.contains(*class)).collect();
+        for class in left {
             let Some(more) = self.solve_parts(kept.with_class(class), steered, CONTRADICTIONS_MOST) else { continue };
             if count_contradicted(&more) <= count_contradicted(&parts) + 1 && keeps_maps(&parts, &more) {
                 (kept, parts) = (kept.with_class(class), more);
@@ -440,9 +448,9 @@ fn count_contradicted(parts: &[SharingComponent]) -> usize {
 /// Whether the maps of these parts are the same after more classes were added.
 fn keeps_maps(before: &[SharingComponent], after: &[SharingComponent]) -> bool {
     before.iter().all(|part| {
-        let whole = after.iter().find(|whole| whole.classes.contains_all(part.classes));
-        let is_known = |map: &PortMap| part.solutions.maps.contains(&map.restrict(part.classes));
-        whole.is_some_and(|whole| whole.solutions.maps.iter().all(is_known))
+        let Some(whole) = after.iter().find(|whole| whole.classes.contains_all(part.classes)) else { return false };
+        let maps: HashSet<PortMap> = whole.solutions.maps.iter().map(|map| map.restrict(part.classes)).collect();
+        whole.solutions.complete && maps == part.solutions.maps.iter().cloned().collect()
     })
 }
 

@@ -169,7 +169,10 @@ mod tests {
         let [first, second, third, _] = &outcomes;
         assert!(first != second && second != third && first != third, "{outcomes:?}");
         assert_eq!(parts.len(), 4);
+        let part = parts[..2].to_vec();
         let (resumed, new) = ask(parts);
-        assert_eq!((resumed, new.len()), (outcomes, 0));
+        assert_eq!((&resumed, new.len()), (&outcomes, 0));
+        let (resumed, new) = ask(part);
+        assert_eq!((&resumed[..2], new.len()), (&outcomes[..2], 2));
     }
 }

@@ -324,7 +324,7 @@ impl SurveyedPorts {
 fn time_alone(source: &mut dyn MixSource, forms: &[usize], width: f64) -> Result<Vec<Option<MixTime>>, StopReason> {
     let mut times = time_singles(source, forms)?;
     for _ in 0..ALONE_REPEATS {
-        let is_open = |at: &usize| times[*at].is_none_or(|time| read_ports(time.cycles, width).is_none());
+        let is_open = |at: &usize| times[*at].is_some_and(|time| read_ports(time.cycles, width).is_none());
         let open: Vec<usize> = (0..forms.len()).filter(is_open).collect();
         let places: Vec<usize> = open.iter().map(|at| forms[*at]).collect();
         for (at, time) in open.into_iter().zip(time_singles(source, &places)?) {

@@ -5,7 +5,7 @@
 //! of pairs and larger sets cut the search as soon as their last class has joined.
 //!
 //! Lower bounds are proved, so each map agrees with them. A slow mix may be slow for another reason
-//! than ports: if no map agrees with all upper bounds, one or two of them do not count.
+//! than ports. So a map may contradict a few upper bounds, if none agrees with all.
 
 use crate::class_set::ClassSet;
 use crate::port_map::{PortGroup, PortMap};
@@ -48,11 +48,11 @@ struct MapSearch<'a> {
 pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], contradicted: usize) -> MapSolutions {
     let own: Vec<UnionBounds> = bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).cloned().collect();
     let search = |most| search_maps(classes, ports, &own, most);
-    let is_over = |found: &MapSolutions| !found.maps.is_empty() || !found.complete;
-    (0..contradicted).map(search).find(is_over).unwrap_or_else(|| search(contradicted))
+    let is_enough = |found: &MapSolutions| !found.maps.is_empty() || !found.complete;
+    (0..contradicted).map(search).find(is_enough).unwrap_or_else(|| search(contradicted))
 }
 
-/// Finds the maps that contradict so many upper bounds.
+/// Finds the maps that contradict so many upper bounds at most.
 fn search_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], most: usize) -> MapSolutions {
     let mut search = MapSearch {
         ports,

@@ -143,7 +143,7 @@ fn judge_ports(ports: [u32; 2], forms: [PairForm; 2], names: [&str; 2], mixes: &
     });
     let share = match standing {
         UnionStanding::Free | UnionStanding::NoPort => PairShare::Disjoint,
-        UnionStanding::Hidden => PairShare::Untold,
+        UnionStanding::Hidden | UnionStanding::Unclear => PairShare::Untold,
         _ if lower == upper && upper == most_own && ports[0] == ports[1] => PairShare::Equal,
         _ if lower == upper && upper == most_own => PairShare::Contained,
         _ => PairShare::Overlap,
@@ -156,6 +156,7 @@ fn judge_ports(ports: [u32; 2], forms: [PairForm; 2], names: [&str; 2], mixes: &
         UnionStanding::Hidden => {
             format!("{proof}; the slots allow no more, so time cannot tell whether they share a port")
         }
+        UnionStanding::Unclear => format!("{slow}; so are mixes that share no port"),
         UnionStanding::Fits => format!("{slow}; {} explain the times of all mixes", count_ports(lower, upper)),
         UnionStanding::Misassigned => format!(
             "{slow}; no number of ports explains all mixes, so the core assigns them badly or they share something \

@@ -171,7 +171,7 @@ impl PortsTable {
         let answer = match share.standing {
             UnionStanding::Free | UnionStanding::NoPort => SharingAnswer::Apart,
             UnionStanding::Fits | UnionStanding::Misassigned => SharingAnswer::Share,
-            UnionStanding::Hidden => SharingAnswer::Untold,
+            UnionStanding::Hidden | UnionStanding::Unclear => SharingAnswer::Untold,
         };
         SharingSide { answer, mix: share.mix.as_ref() }
     }

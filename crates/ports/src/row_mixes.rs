@@ -78,6 +78,9 @@ impl SurveyedPorts {
                 at_least,
                 Some(suggests("they share something, but no number of ports explains all mixes".to_string())),
             ),
+            UnionStanding::Unclear => {
+                (at_least, Some((MixEvidence::Untold, "it is slow, as are mixes that share no port".to_string())))
+            }
             UnionStanding::Hidden => {
                 (Some((MixEvidence::Untold, "the slots allow no more: they may share a port".to_string())), None)
             }

@@ -6,6 +6,7 @@ use crate::fitted_mix::read_port_cycles;
 use crate::forms_survey::{SurveyedForm, SurveyedPorts};
 use crate::port_labels::PortBits;
 use crate::ports_row::{PortResource, PortsRow, PortsVerdict, RowStart};
+use crate::union_bounds::UnionStanding;
 use crate::uop_fit::UopFit;
 use cyclescope_core::unit::Unit;
 use cyclescope_instr::experiments::slot_judgement::SlotVerdict;
@@ -66,8 +67,11 @@ impl SurveyedPorts {
             () if component.is_certain(class) && self.findings.is_contradicted(class) => {
                 (PortsVerdict::Shared, "no port explains all of its slow mixes; ")
             }
-            () if component.is_certain(class) && self.findings.shares_other(class) => {
+            () if component.is_certain(class) && self.findings.has_standing(class, UnionStanding::NoPort) => {
                 (PortsVerdict::Shared, "beside some forms that share no port with it, it is slow; ")
+            }
+            () if component.is_certain(class) && self.findings.has_standing(class, UnionStanding::Unclear) => {
+                (PortsVerdict::Several, "beside some forms it is slow, as are others that share no port; ")
             }
             () if component.is_certain(class) => (PortsVerdict::Exact, ""),
             () if !component.steered => {
