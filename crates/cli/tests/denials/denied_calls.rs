@@ -56,7 +56,7 @@ fn exemption(call: i64, caller: CallSource, first: u32) -> Option<&'static str> 
         libc::SYS_rseq | libc::SYS_set_robust_list if caller == CallSource::Program => {
             Some("the C library aborts where a thread lacks what the first one has")
         }
-        libc::SYS_futex if caller == CallSource::Program && first > 1 => Some("the C library aborts"),
+        libc::SYS_futex if caller == CallSource::Program => Some("the C library aborts if it can't wait"),
         // The kernel itself answers with the present end, which glibc compares with the requested one.
         libc::SYS_brk if first > 1 => Some("the C library takes an error number for the end of a larger heap"),
         _ => None,

@@ -92,10 +92,14 @@ const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 /// Offsets in `struct seccomp_data` (Linux, include/uapi/linux/seccomp.h): the number, the lower
-/// half of the address after the call, and that of its first argument.
+/// half of the address after the call, and those of its first two arguments.
 const NUMBER_AT: u32 = 0;
 const ADDRESS_AT: u32 = 8;
 const ARGUMENT_AT: u32 = 16;
+const SECOND_ARGUMENT_AT: u32 = 24;
+/// The operation of a futex call that wakes those who wait for a lock. The starting thread may have a lock of the
+/// allocator for which the watcher waits, so the watcher can't answer this call.
+const WAKE: u32 = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u32;
 
 const fn step(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt, jf, k }
@@ -111,13 +115,20 @@ fn build_filter(watch: LauncherTask) -> Vec<libc::sock_filter> {
     let grant = step(RETURN, libc::SECCOMP_RET_ERRNO, 0, 0);
     let number = step(LOAD, NUMBER_AT, 0, 0);
     let is_flock = step(EQUAL, libc::SYS_flock as u32, 0, 1);
+    let without_wake = [
+        number,
+        step(EQUAL, libc::SYS_futex as u32, 0, 3),
+        step(LOAD, SECOND_ARGUMENT_AT, 0, 0),
+        step(EQUAL, WAKE, 0, 1),
+        allow,
+    ];
     let denial = match watch {
         LauncherTask::Locks => return vec![number, is_flock, grant, allow],
-        LauncherTask::Count => return vec![number, is_flock, grant, notify],
+        LauncherTask::Count => return [&without_wake[..], &[number, is_flock, grant, notify]].concat(),
         LauncherTask::Deny(denial) => denial,
     };
     let (of_worker, of_others) = if denial.caller == CallSource::Worker { (notify, allow) } else { (allow, notify) };
-    vec![
+    let watched = [
         number,
         step(EQUAL, denial.call as u32, 0, 4),
         step(LOAD, ADDRESS_AT, 0, 0),
@@ -131,7 +142,8 @@ fn build_filter(watch: LauncherTask) -> Vec<libc::sock_filter> {
         step(EQUAL, libc::SIGINT as u32, 1, 0),
         allow,
         notify,
-    ]
+    ];
+    [&without_wake[..], &watched].concat()
 }
 
 /// Installs a filter for the calling thread and what it starts. Returns the descriptor on which its
