@@ -138,3 +138,47 @@ impl ClassFindings {
         classes.contains(class) && classes.list_classes().all(|other| forms(class) <= forms(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port_map::PortMap;
+
+    /// Two classes of one port each, of so many forms, whose union has this standing.
+    fn pair(forms: [usize; 2], standing: UnionStanding) -> ClassFindings {
+        let class = |count: usize| PortClass { ports: 1, members: (0..count).collect() };
+        let alone = |class: usize| {
+            let map = PortMap::from_port_bits(&(0..=class).map(|own| u32::from(own == class)).collect::<Vec<u32>>());
+            let solutions = MapSolutions { maps: vec![map], complete: true, ..MapSolutions::default() };
+            SharingComponent { classes: ClassSet::single(class), steered: true, solutions, odd: ClassSet::default() }
+        };
+        let bounds = UnionBounds { classes: ClassSet::from_iter([0, 1]), lower: 2, upper: 2, standing };
+        ClassFindings {
+            classes: forms.map(class).to_vec(),
+            bounds: vec![bounds],
+            components: [0, 1].map(alone).to_vec(),
+            ..ClassFindings::default()
+        }
+    }
+
+    #[test]
+    fn what_a_pair_shares_is_said_of_the_smaller_class() {
+        let standings =
+            |forms| [0, 1].map(|class| pair(forms, UnionStanding::NoPort).has_standing(class, UnionStanding::NoPort));
+        assert_eq!([standings([5, 2]), standings([2, 2])], [[false, true], [true, true]]);
+    }
+
+    #[test]
+    fn the_smaller_class_of_an_unclear_pair_is_not_exact() {
+        let exact = |standing| [0, 1].map(|class| pair([5, 2], standing).is_exact(class));
+        assert_eq!([exact(UnionStanding::Unclear), exact(UnionStanding::Free)], [[true, false], [true, true]]);
+    }
+
+    #[test]
+    fn contradicted_mixes_are_held_against_the_smaller_class() {
+        let mut findings = pair([5, 2], UnionStanding::Misassigned);
+        let contradictions = vec![ClassSet::from_iter([0, 1])];
+        findings.components.iter_mut().for_each(|part| part.solutions.contradictions.clone_from(&contradictions));
+        assert_eq!([0, 1].map(|class| findings.is_contradicted(class)), [false, true]);
+    }
+}

@@ -339,10 +339,12 @@ impl ClassSurvey<'_> {
         };
         let everything: ClassSet = (0..self.ports.len()).collect();
         let is_core_steered = shows_steering(everything);
+        // A single pair says too little.
+        let is_steered =
+            |classes: ClassSet| if classes.count_classes() > 2 { shows_steering(classes) } else { is_core_steered };
         let mut solved = Vec::new();
         for classes in self.split_components(everything) {
-            let has_several = classes.count_classes() > 2;
-            let steered = if has_several { shows_steering(classes) } else { is_core_steered };
+            let steered = is_steered(classes);
             let parts = self.solve_most(classes, steered);
             let mapped: ClassSet = parts.iter().flat_map(|part| part.classes.list_classes()).collect();
             // A class is assigned badly, or shares something else, or its rate is not that of its ports.
@@ -352,10 +354,13 @@ impl ClassSurvey<'_> {
             }
             // Without the odd classes, a part may be steered otherwise.
             for part in parts {
-                let has_several = part.classes.count_classes() > 2;
-                let own = if has_several { shows_steering(part.classes) } else { is_core_steered };
-                let again = (own != steered).then(|| self.solve_component(part.classes, own, CONTRADICTIONS_MOST));
-                solved.push(again.flatten().unwrap_or(SharingComponent { steered: own && steered, ..part }));
+                let own = is_steered(part.classes);
+                solved.push(match own == steered {
+                    true => part,
+                    false => self
+                        .solve_component(part.classes, own, part.solutions.contradicted)
+                        .unwrap_or(SharingComponent { steered: false, ..part }),
+                });
             }
         }
         // If µops are spread evenly, a mix of two forms that share some of their ports looks like one of forms that
@@ -371,8 +376,10 @@ impl ClassSurvey<'_> {
         self.findings.components = solved;
     }
 
-    /// The parts of those of these classes that have maps together. Classes with many forms are added first, then those
-    /// with few unexplained unions. One that contradicts a bound is added last, if the maps of the others stay the same.
+    /// Finds maps for as many of these classes as have maps together. Returns the parts of the map.
+    ///
+    /// Classes with many forms are added first, then those with few unexplained unions. A class that contradicts a
+    /// bound is added last, if the maps of the others stay the same.
     fn solve_most(&self, classes: ClassSet, steered: bool) -> Vec<SharingComponent> {
         let mut order: Vec<usize> = classes.list_classes().collect();
         let forms = |class: usize| self.findings.classes[class].members.len();
@@ -397,8 +404,8 @@ impl ClassSurvey<'_> {
         parts
     }
 
-    /// The parts of these classes that share ports, with their maps, which contradict so many bounds of each at most.
-    /// `None` if one has no map.
+    /// Finds the maps of all parts of these classes. A map contradicts at most `contradicted` bounds. `None` if a part
+    /// has no map.
     fn solve_parts(&self, classes: ClassSet, steered: bool, contradicted: usize) -> Option<Vec<SharingComponent>> {
         let parts = self.split_components(classes).into_iter();
         parts.map(|part| self.solve_component(part, steered, contradicted)).collect()
@@ -427,6 +434,7 @@ impl ClassSurvey<'_> {
         components
     }
 
+    /// Finds the maps of classes that share ports. A map contradicts at most `contradicted` bounds. `None` without maps.
     fn solve_component(&self, classes: ClassSet, steered: bool, contradicted: usize) -> Option<SharingComponent> {
         let own = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
         let sum = |set: ClassSet| set.list_classes().map(|class| self.ports[class]).sum::<u32>();
@@ -464,4 +472,29 @@ fn read_equal_mix(ports: u32, cycles: [usize; 2], outcome: &MixOutcome, usual_er
     let MixOutcome::Timed(time) = outcome else { return None };
     let count = |part: usize| (part, f64::from(ports) * cycles[part] as f64);
     Some(MixReading::new(vec![count(0), count(1)], time, usual_error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of the map of these classes, which has these ports or those.
+    fn part(classes: &[usize], maps: &[&[u32]]) -> SharingComponent {
+        let maps = maps.iter().map(|ports| PortMap::from_port_bits(ports)).collect();
+        let solutions = MapSolutions { maps, complete: true, ..MapSolutions::default() };
+        let classes = classes.iter().copied().collect();
+        SharingComponent { classes, steered: true, solutions, odd: ClassSet::default() }
+    }
+
+    #[test]
+    fn a_class_that_is_added_keeps_all_maps_of_the_others_or_does_not() {
+        let (shared, apart): (&[u32], &[u32]) = (&[0b11, 0b01], &[0b011, 0b100]);
+        let keeps =
+            |before: &[&[u32]], after: &[&[u32]]| keeps_maps(&[part(&[0, 1], before)], &[part(&[0, 1, 2], after)]);
+        assert!(keeps(&[shared], &[&[0b11, 0b01, 0b10], &[0b11, 0b01, 0b100]]), "the new class alone is open");
+        assert!(!keeps(&[shared], &[&[0b011, 0b100, 0b010]]), "others");
+        assert!(!keeps(&[shared, apart], &[&[0b11, 0b01, 0b10]]), "fewer");
+        assert!(!keeps(&[shared], &[&[0b11, 0b01, 0b10], &[0b011, 0b100, 0b010]]), "more");
+        assert!(!keeps(&[shared], &[]), "none");
+    }
 }

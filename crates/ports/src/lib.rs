@@ -25,6 +25,8 @@ pub mod class_set;
 pub mod class_survey;
 pub mod classes_record;
 pub mod deciding_mix;
+#[cfg(test)]
+mod disturbed_tests;
 mod executor_mixes;
 mod fitted_mix;
 pub mod forms_survey;

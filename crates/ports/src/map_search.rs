@@ -43,8 +43,8 @@ struct MapSearch<'a> {
     steps: usize,
 }
 
-/// Finds the maps of these classes that contradict the fewest upper bounds, and at most so many. `ports` has the number
-/// of ports of each class. Bounds of pairs come before those of more classes.
+/// Finds the maps of these classes that contradict the fewest upper bounds. A map contradicts at most `contradicted`
+/// of them. `ports` has the number of ports of each class. Bounds of pairs come before those of more classes.
 pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], contradicted: usize) -> MapSolutions {
     let own: Vec<UnionBounds> = bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).cloned().collect();
     let search = |most| search_maps(classes, ports, &own, most);
@@ -52,7 +52,7 @@ pub fn find_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], contr
     (0..contradicted).map(search).find(is_enough).unwrap_or_else(|| search(contradicted))
 }
 
-/// Finds the maps that contradict so many upper bounds at most.
+/// Finds the maps that contradict at most `most` upper bounds.
 fn search_maps(classes: ClassSet, ports: &[u32], bounds: &[UnionBounds], most: usize) -> MapSolutions {
     let mut search = MapSearch {
         ports,

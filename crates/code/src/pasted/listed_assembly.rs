@@ -35,7 +35,7 @@ pub(super) fn build_from_text(
     }
     let names_no_index = |placed: &&PlacedCode| names_in(placed.code.text).any(|name| matches!(name, "eiz" | "riz"));
     if let Some(placed) = code.iter().find(names_no_index) {
-        let what = "eiz and riz stand for no register, and the text does not show their encoding";
+        let what = "eiz and riz are no registers, and the text does not show how they are encoded";
         return Err(placed.at().error_expecting(what, "paste the listing with its bytes"));
     }
     if let Some(placed) = code.iter().find(|placed| is_go_instruction(instruction_of(placed.code.text))) {

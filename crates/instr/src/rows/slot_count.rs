@@ -31,7 +31,7 @@ impl RowAnalysis<'_> {
             let disturbed = readings.iter().any(|reading| !reading.disturbed.is_empty());
             let without = match disturbed {
                 true => {
-                    "in each layout, fillers alone took another time than before or had none: something else used the core"
+                    "fillers alone took another time than before, or had none, in each layout: other work used the core"
                 }
                 false => "no body gave a figure",
             };
